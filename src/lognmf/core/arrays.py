@@ -1,0 +1,136 @@
+"""Which array library, and the few products everything is made of.
+
+A factor ``F`` has shape (rows, B, k): B settings side by side. Folding it to
+(rows, B·k) is free, so a product with the data is *one wide product* for the whole
+batch. The array decides the library: torch in, torch out. This is the only module
+that knows how libraries differ.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, TypeAlias
+
+import array_api_compat
+import numpy as np
+import scipy.sparse as sp
+
+Array: TypeAlias = Any
+"""A dense array of any array-API library (NumPy, torch, …)."""
+
+Matrix: TypeAlias = Any
+"""A dense array or a sparse matrix: whatever can stand left of a product."""
+
+
+def namespace(*arrays: Array) -> Any:
+    """Array-API namespace of the dense ``arrays``."""
+    return array_api_compat.array_namespace(*arrays)
+
+
+def is_torch(x: object) -> bool:
+    """Whether ``x`` is a torch tensor (torch is not imported to find out)."""
+    return array_api_compat.is_torch_array(x)
+
+
+def is_dense(x: object) -> bool:
+    """Whether ``x`` is a dense array of any library."""
+    return not sp.issparse(x) and array_api_compat.is_array_api_obj(x)
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """``x`` as a NumPy array on the CPU."""
+    if isinstance(x, np.ndarray):
+        return x
+    if is_torch(x):
+        return x.detach().cpu().numpy()
+    return np.asarray(x) if np.isscalar(x) else np.from_dlpack(x)
+
+
+def like(values: Any, pattern: Array) -> Array:
+    """Dense ``values`` in the library, dtype and device of ``pattern``."""
+    xp, device = namespace(pattern), array_api_compat.device(pattern)
+    if is_torch(values) and not is_torch(pattern):
+        values = to_numpy(values)
+    return xp.asarray(values, dtype=pattern.dtype, device=device)
+
+
+def operator_like(W: sp.sparray, pattern: Array) -> Matrix:
+    """Sparse ``W`` as what can be multiplied with ``pattern``: its dtype, library, device."""
+    if isinstance(pattern, np.ndarray):
+        return sp.csr_array(W, dtype=pattern.dtype)
+    if not is_torch(pattern):
+        return like(W.toarray(), pattern)
+    torch = sys.modules["torch"]
+    W = sp.csr_array(W)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            torch.as_tensor(W.indptr, dtype=torch.int64),
+            torch.as_tensor(W.indices, dtype=torch.int64),
+            torch.as_tensor(W.data, dtype=pattern.dtype),
+            size=W.shape,
+            check_invariants=False,
+        ).to(pattern.device)
+
+
+def product(M: Matrix, F: Array) -> Array:
+    """``M @ F_b`` for every setting b as one wide product: (m, n) × (n, B, k) → (m, B, k)."""
+    xp = namespace(F)
+    n, B, k = F.shape
+    return xp.reshape(M @ xp.reshape(F, (n, B * k)), (M.shape[0], B, k))
+
+
+def gram(F: Array, G: Array) -> Array:
+    """``F_bᵀ G_b`` for every setting b: (n, B, k) × (n, B, l) → (B, k, l)."""
+    xp = namespace(F)
+    return xp.matmul(xp.permute_dims(F, (1, 2, 0)), xp.permute_dims(G, (1, 0, 2)))
+
+
+def mix(F: Array, M: Array) -> Array:
+    """``F_b M_b`` for every setting b: (n, B, k) × (B, k, l) → (n, B, l)."""
+    xp = namespace(F)
+    if xp is np or isinstance(F, np.ndarray):
+        # Written straight into the (n, B, l) layout, so that the fold stays free.
+        out = np.empty((*F.shape[:2], M.shape[2]), dtype=F.dtype)
+        np.matmul(F.transpose(1, 0, 2), M, out=out.transpose(1, 0, 2))
+        return out
+    return xp.permute_dims(xp.matmul(xp.permute_dims(F, (1, 0, 2)), M), (1, 0, 2))
+
+
+def row_dot(F: Array, G: Array) -> Array:
+    """Inner products of rows: (n, B, k) × (n, B, k) → (n, B)."""
+    return namespace(F).vecdot(F, G, axis=-1)
+
+
+def squared_row_norms(X: Matrix) -> Array:
+    """``‖x_i‖²`` of every row, without a temporary of the size of ``X``."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X)
+    return namespace(X).linalg.vector_norm(X, axis=1) ** 2
+
+
+def dense_rows(X: Matrix, rows: slice) -> Array:
+    """A few rows of ``X`` as a dense array."""
+    block = X[rows, :]
+    return block.toarray() if sp.issparse(block) else block
+
+
+def total(x: Array, axis: int | tuple[int, ...]) -> Array:
+    """Sum over ``axis``, accumulated in float64 whatever the dtype of ``x``."""
+    xp = namespace(x)
+    return xp.sum(x, axis=axis, dtype=xp.float64)
+
+
+def take(F: Array, index: np.ndarray, axis: int = 1) -> Array:
+    """Settings ``index`` of a batch whose settings stand along ``axis``."""
+    xp = namespace(F)
+    where = xp.asarray(index, device=array_api_compat.device(F))
+    return xp.take(F, where, axis=axis)
+
+
+def join(parts: list[Array]) -> Array:
+    """Batches (n, B_i, …) side by side."""
+    return parts[0] if len(parts) == 1 else namespace(*parts).concat(parts, axis=1)

@@ -1,0 +1,9 @@
+"""Rules that minimise a `Problem`. A new one is one file here and one line below."""
+
+from lognmf.core.solvers.codes import Codes
+from lognmf.core.solvers.multiplicative import Multiplicative
+
+SOLVERS = {"mu": Multiplicative}
+"""Solvers by the estimators' ``solver``."""
+
+__all__ = ["SOLVERS", "Codes", "Multiplicative"]

@@ -1,0 +1,66 @@
+"""The paper's multiplicative updates, for any sum of terms and either factor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lognmf.core.arrays import Array, namespace, product
+from lognmf.core.problem import Problem
+from lognmf.core.state import State
+from lognmf.core.terms.protocol import Halves, Penalty
+
+
+def multiply(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
+    """``F ← F · Σneg / Σpos`` (``eq_update_u``, ``eq_update_v`` and their robust forms).
+
+    Nothing is ever 0/0: the smallest normal number is added to the denominator, which
+    changes no digit of an ordinary one. Results below it become exact zeros, since
+    arithmetic on subnormal numbers is several times slower.
+    """
+    xp = namespace(F)
+    tiny = float(xp.finfo(F.dtype).smallest_normal)
+    neg, pos = fit
+    for penalty in penalties:
+        more_neg, more_pos = penalty.halves(F)
+        if more_neg is not None:
+            more_neg += neg
+            neg = more_neg
+        if more_pos is not None:
+            pos += more_pos
+    pos += tiny
+    out = F * neg
+    out /= pos
+    return xp.where(out < tiny, xp.zeros_like(out), out)
+
+
+@dataclass(frozen=True)
+class Multiplicative:
+    """One iteration in the paper's order: S, then U, then V. Carries ``X @ U``.
+
+    The ``X @ U`` of the V update serves the next S step and the objective, so an
+    iteration needs two products with ``X``.
+    """
+
+    problem: Problem
+
+    def start(self, U: Array, V: Array) -> State:
+        """The state from which to step."""
+        return State(U, V, (product(self.problem.fit.X, U),))
+
+    def step(self, state: State) -> State:
+        problem, fit = self.problem, self.problem.fit
+        U_old, V, (XU,) = state.U, state.V, state.aux
+        kept = fit.separate(U_old, V, XU)
+        U = multiply(U_old, fit.halves_U(U_old, V, kept), problem.on_U)
+        XU = product(fit.X, U)
+        V = multiply(V, fit.halves_V(U, V, XU, kept, U_old), problem.on_V)
+        return State(U, V, (XU,))
+
+    def value(self, state: State) -> Array:
+        return self.problem.value(state.U, state.V, *state.aux)
+
+    def take(self, index: np.ndarray) -> Multiplicative:
+        return Multiplicative(self.problem.take(index))

@@ -1,0 +1,97 @@
+"""First factors. Every start is strictly positive where it can be: zeros never leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+from lognmf.core.arrays import Matrix, to_numpy
+
+Start = Callable[[Matrix, int, np.random.RandomState], tuple[np.ndarray, np.ndarray]]
+"""``(X, k, rng) -> U (p, k), V (n, k)`` in NumPy float64, drawing only from ``rng``."""
+
+
+def random(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform on [0, 1): the paper's start."""
+    n, p = X.shape
+    return rng.uniform(size=(p, k)), rng.uniform(size=(n, k))
+
+
+def nndsvda(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """NNDSVD, the zeros of each factor filled with the factor's mean.
+
+    Boutsidis and Gallopoulos (2008): the dominant nonnegative part of each singular
+    pair. A multiplicative update cannot leave zero, so plain NNDSVD is not offered.
+    They, and scikit-learn, fill with the mean of X, which is right for no scale but 1.
+    """
+    U, V = _nndsvd(X, k, rng)
+    return np.where(U > 0, U, U.mean()), np.where(V > 0, V, V.mean())
+
+
+def nndsvdar(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """NNDSVD, zeros filled with random numbers up to a hundredth of the factor's mean."""
+
+    def filled(F: np.ndarray) -> np.ndarray:
+        # 1 − [0, 1) is in (0, 1]: no zero can be drawn.
+        return np.where(F > 0, F, F.mean() / 100 * (1 - rng.uniform(size=F.shape)))
+
+    U, V = _nndsvd(X, k, rng)
+    return filled(U), filled(V)
+
+
+STARTS: dict[str, Start] = {"random": random, "nndsvda": nndsvda, "nndsvdar": nndsvdar}
+"""Starts by the estimators' ``init``."""
+
+
+def batch(
+    start: Start, X: Matrix, k: int, n_init: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """``n_init`` starts drawn one after another, as a batch: U (p, B, k), V (n, B, k)."""
+    draws = [start(X, k, rng) for _ in range(n_init)]
+    return np.stack([U for U, _ in draws], axis=1), np.stack([V for _, V in draws], axis=1)
+
+
+def _nndsvd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Factors with exact zeros; components beyond the rank of X are zero."""
+    n, p = X.shape
+    left, values, right = _leading_svd(X, min(k, n, p), rng)
+    U, V = np.zeros((p, k)), np.zeros((n, k))
+    for j, value in enumerate(values):
+        v, u = left[:, j], right[j]
+        if j == 0:
+            # X ≥ 0, so its first singular pair has one sign (Perron–Frobenius).
+            v, u = np.abs(v), np.abs(u)
+        v, u, share = max(
+            (_pair(np.maximum(s * v, 0), np.maximum(s * u, 0)) for s in (1, -1)),
+            key=lambda pair: pair[2],
+        )
+        scale = np.sqrt(value * share)
+        V[:, j], U[:, j] = scale * v, scale * u
+    return U, V
+
+
+def _pair(v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Unit vectors along ``v`` and ``u``, and the product of their lengths."""
+    length_v, length_u = np.linalg.norm(v), np.linalg.norm(u)
+    return v / (length_v or 1.0), u / (length_u or 1.0), float(length_v * length_u)
+
+
+def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k leading singular triplets, largest first; none for X = 0."""
+    n, p = X.shape
+    if not sp.issparse(X):
+        X = to_numpy(X)
+    if X.max() == 0:
+        return np.zeros((n, 0)), np.zeros(0), np.zeros((0, p))
+    if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
+        dense = X.toarray() if sp.issparse(X) else X
+        left, values, right = scipy.linalg.svd(dense, full_matrices=False)
+    else:
+        v0 = rng.uniform(size=min(n, p)).astype(X.dtype)
+        left, values, right = scipy.sparse.linalg.svds(X, k=k, v0=v0)
+    order = np.argsort(values)[::-1][:k]
+    return left[:, order], values[order], right[order]

@@ -1,0 +1,35 @@
+"""The terms an objective is made of. A new one is one file here and one line below."""
+
+from collections.abc import Callable
+
+from lognmf.core.arrays import Array
+from lognmf.core.terms.frobenius import Frobenius
+from lognmf.core.terms.l1 import L1
+from lognmf.core.terms.l2log import L2Log
+from lognmf.core.terms.l21 import L21
+from lognmf.core.terms.laplacian import Laplacian
+from lognmf.core.terms.log import Log
+from lognmf.core.terms.protocol import DataFit, Penalty, RowNorm, SeparablePenalty
+from lognmf.core.terms.robust import Robust
+
+PENALTIES: dict[str, Callable[[Array], SeparablePenalty]] = {"log": Log, "l1": L1}
+"""Sparsity penalties on a factor, by the estimators' ``penalty``."""
+
+ROW_NORMS: dict[str, Callable[[], RowNorm]] = {"l2log": L2Log, "l21": L21}
+"""Norms of the outlier part, by the estimators' ``row_norm``."""
+
+__all__ = [
+    "L1",
+    "L21",
+    "PENALTIES",
+    "ROW_NORMS",
+    "DataFit",
+    "Frobenius",
+    "L2Log",
+    "Laplacian",
+    "Log",
+    "Penalty",
+    "Robust",
+    "RowNorm",
+    "SeparablePenalty",
+]

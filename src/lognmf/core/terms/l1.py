@@ -1,0 +1,31 @@
+"""The ℓ1 norm ``Σ |m|`` as a penalty (``eq_obj_l1``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lognmf.core.arrays import Array, namespace, take, total
+from lognmf.core.terms.protocol import Halves
+
+
+@dataclass(frozen=True)
+class L1:
+    """``weight · Σ F`` for nonnegative ``F``."""
+
+    weight: Array
+
+    def value(self, F: Array) -> Array:
+        return self.weight * total(F, axis=(0, 2))
+
+    def halves(self, F: Array) -> Halves:
+        return None, (self.weight / 2)[:, None] * namespace(F).ones_like(F)
+
+    def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
+        xp = namespace(slope)
+        best = (slope - weight / 2) / curvature
+        return xp.where(best > 0, best, xp.zeros_like(best))
+
+    def take(self, index: np.ndarray) -> L1:
+        return replace(self, weight=take(self.weight, index, axis=0))

@@ -1,0 +1,38 @@
+"""The graph term ``Tr(Vᵀ L V)``, L = D − W (``eq_manifold``). L is never formed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array, Matrix, like, operator_like, product, take, total
+from lognmf.core.terms.protocol import Halves
+
+
+@dataclass(frozen=True)
+class Laplacian:
+    """``weight · Tr(Vᵀ L V)``: neighbours in the graph W get similar rows in ``V``."""
+
+    W: Matrix
+    degree: Array = field(repr=False)
+    weight: Array
+
+    @classmethod
+    def of(cls, W: sp.sparray, weight: Array) -> Laplacian:
+        """The term for the symmetric sparse graph ``W`` (n, n)."""
+        degree = np.asarray(W.sum(axis=1)).reshape(-1)
+        return cls(operator_like(W, weight), like(degree, weight), weight)
+
+    def value(self, F: Array) -> Array:
+        roughness = (self.degree[:, None, None] * F - product(self.W, F)) * F
+        return self.weight * total(roughness, axis=(0, 2))
+
+    def halves(self, F: Array) -> Halves:
+        neg = product(self.W, F)
+        neg *= self.weight[:, None]
+        return neg, (self.degree[:, None] * self.weight)[:, :, None] * F
+
+    def take(self, index: np.ndarray) -> Laplacian:
+        return replace(self, weight=take(self.weight, index, axis=0))

@@ -1,0 +1,41 @@
+"""The log-norm ``Σ log(1 + |m|)`` as a penalty (``eq_obj_log``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lognmf.core.arrays import Array, namespace, take, total
+from lognmf.core.terms.protocol import Halves
+
+
+@dataclass(frozen=True)
+class Log:
+    """``weight · Σ log(1 + F)``: closer to counting nonzeros than ℓ1 where entries are large."""
+
+    weight: Array
+
+    def value(self, F: Array) -> Array:
+        return self.weight * total(namespace(F).log1p(F), axis=(0, 2))
+
+    def halves(self, F: Array) -> Halves:
+        return None, (self.weight / 2)[:, None] / (1 + F)
+
+    def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
+        """Go to the larger stationary point where descent from ``at`` leads there, else to 0.
+
+        With a = slope/curvature, the stationary points are
+        ``[(a − 1) ± √((a + 1)² − 2 weight/curvature)] / 2``; below the smaller one the way
+        down is to 0.
+        """
+        xp = namespace(slope)
+        a = slope / curvature
+        inside = (a + 1) ** 2 - 2 * weight / curvature
+        root = xp.sqrt(xp.where(inside > 0, inside, xp.zeros_like(inside)))
+        upper, lower = (a - 1 + root) / 2, (a - 1 - root) / 2
+        reach = (inside > 0) & (upper > 0) & (at >= lower)
+        return xp.where(reach, upper, xp.zeros_like(upper))
+
+    def take(self, index: np.ndarray) -> Log:
+        return replace(self, weight=take(self.weight, index, axis=0))

@@ -1,0 +1,94 @@
+"""The contracts of the terms, documented once here.
+
+A term gives its value for every setting and *half* its gradient in two nonnegative
+parts: ``gradient / 2 = pos − neg``. Halving keeps quadratic terms free of factors 2 and
+does not change the update ``F ← F · Σneg / Σpos``.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from lognmf.core.arrays import Array, Matrix
+
+Halves = tuple[Array, Array]
+"""``(neg, pos)``, each of the factor's shape; ``None`` stands for zero."""
+
+
+class Penalty(Protocol):
+    """A term on one factor ``F`` of shape (rows, B, k), with one ``weight`` a setting."""
+
+    @property
+    def weight(self) -> Array:
+        """Weight of every setting, shape (B,)."""
+
+    def value(self, F: Array) -> Array:
+        """``weight · penalty(F)``, shape (B,), float64."""
+
+    def halves(self, F: Array) -> Halves:
+        """Half the gradient with respect to ``F``, split; fresh arrays."""
+
+    def take(self, index: np.ndarray) -> Penalty:
+        """The term for the settings ``index``."""
+
+
+class SeparablePenalty(Penalty, Protocol):
+    """A penalty that is a sum over entries, so that one coordinate can be solved alone."""
+
+    def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
+        """Descend ``curvature·x² − 2·slope·x + weight·penalty(x)`` over x ≥ 0 from ``at``.
+
+        Elementwise, ``curvature > 0``.
+        """
+
+    def take(self, index: np.ndarray) -> SeparablePenalty:
+        """The term for the settings ``index``."""
+
+
+class RowNorm(Protocol):
+    """A penalty on the norm ``s ≥ 0`` of each sample's outlier part."""
+
+    def value(self, s: Array) -> Array:
+        """φ(s), elementwise."""
+
+    def slope(self, s: Array) -> Array:
+        """φ'(s), elementwise."""
+
+    def shrink(self, r: Array, tau: Array) -> Array:
+        """``argmin_{s ≥ 0} (s − r)²/2 + tau φ(s)``, elementwise, for r ≥ 0."""
+
+
+class DataFit(Protocol):
+    """The term that sees the data ``X`` (n, p).
+
+    An iteration first separates the outlier part S from the factors at hand
+    (``separate``), then updates U and V against that same S. S is never formed: it is
+    described by what `separate` returns.
+    """
+
+    @property
+    def X(self) -> Matrix:
+        """The data (n, p)."""
+
+    def separate(self, U: Array, V: Array, XU: Array) -> Array:
+        """Share of each sample's residual that stays in the fit, (n, B); None for all of it."""
+
+    def halves_U(self, U: Array, V: Array, kept: Array) -> Halves:
+        """Half the gradient with respect to ``U``, S made from these same factors."""
+
+    def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
+        """Half the gradient with respect to ``V``, S made from ``V`` and ``U_old``.
+
+        ``neg`` may be ``XU`` itself: it is not to be changed in place.
+        """
+
+    def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
+        """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
+
+    def value(self, U: Array, V: Array, XU: Array) -> Array:
+        """Value at the best S for these factors, shape (B,), float64."""
+
+    def take(self, index: np.ndarray) -> DataFit:
+        """The term for the settings ``index``."""

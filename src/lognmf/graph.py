@@ -1,0 +1,144 @@
+"""The neighbour graph of the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+
+from lognmf.core.arrays import is_torch, squared_row_norms, to_numpy
+from lognmf.parameters import check_choice, check_integer
+
+__all__ = ["WEIGHTINGS", "knn_graph"]
+
+_SPARE = 3
+"""Candidates looked at beyond the wanted neighbours, so that most rows are settled at once."""
+
+_BLOCK = 1 << 20
+"""How many numbers are handled together when distances are taken explicitly."""
+
+
+def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr_array:
+    """Symmetric graph of the nearest neighbours in Euclidean distance.
+
+    Samples i and j are joined if either is among the ``n_neighbors`` nearest of the
+    other (``W = max(W, Wᵀ)``). A sample is never its own neighbour, also where others
+    equal it. Distances are exact: candidates come from fast matrix products and are
+    then measured by differences.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or torch tensor of shape (n, p)
+        Samples in rows.
+    n_neighbors : int, default=5
+        Neighbours per sample, between 1 and n − 1.
+    weighting : {"binary", "heat", "cosine"}, default="binary"
+        Weight of an edge: 1; ``exp(−d²/t)`` with t the mean squared distance over all
+        edges; or the cosine of the two samples, negative ones as 0.
+
+    Returns
+    -------
+    csr_array of shape (n, n)
+        Symmetric, nonnegative, zero diagonal, float64.
+
+    Examples
+    --------
+    >>> knn_graph([[0.0], [1.0], [5.0]], n_neighbors=1).toarray()
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    """
+    from sklearn.utils import check_array
+
+    if is_torch(X):
+        X = to_numpy(X)
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    n = X.shape[0]
+    check_integer("n_neighbors", n_neighbors, 1)
+    if n_neighbors >= n:
+        msg = (
+            f"n_neighbors must lie between 1 and the number of samples less one ({n - 1}); "
+            f"got {n_neighbors} for {n} samples."
+        )
+        raise ValueError(msg)
+    check_choice("weighting", weighting, WEIGHTINGS)
+    neighbours, squared = _nearest(X, int(n_neighbors))
+    rows = np.repeat(np.arange(n), n_neighbors)
+    weights = WEIGHTINGS[weighting](X, rows, neighbours.reshape(-1), squared.reshape(-1))
+    W = sp.csr_array((weights, (rows, neighbours.reshape(-1))), shape=(n, n))
+    W = sp.csr_array(W.maximum(W.T))
+    W.eliminate_zeros()
+    return W
+
+
+def _binary(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
+    return np.ones(len(rows))
+
+
+def _heat(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
+    width = squared.mean()
+    return np.exp(-squared / width) if width > 0 else np.ones(len(rows))
+
+
+def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
+    norms = squared_row_norms(X).astype(np.float64)
+    inner = (norms[rows] + norms[columns] - squared) / 2
+    lengths = np.sqrt(norms[rows] * norms[columns])
+    return np.clip(np.divide(inner, lengths, out=np.zeros_like(inner), where=lengths > 0), 0, 1)
+
+
+WEIGHTINGS: dict[str, Callable[..., np.ndarray]] = {"binary": _binary, "heat": _heat, "cosine": _cosine}
+"""Edge weights by name: ``(X, rows, columns, squared distances) -> weights``."""
+
+
+def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices and squared distances of each sample's k nearest others: (n, k), (n, k)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    n = X.shape[0]
+    count = min(k + _SPARE, n - 1)
+    search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(X)
+    rough, candidates = search.kneighbors()  # never returns the sample itself
+    exact = _candidate_distances(X, candidates)
+    order = np.argsort(exact, axis=1, kind="stable")[:, :k]
+    neighbours = np.take_along_axis(candidates, order, axis=1)
+    squared = np.take_along_axis(exact, order, axis=1)
+    if count < n - 1:
+        # A sample outside the candidates may be nearer only within the products' rounding error.
+        largest = float(squared_row_norms(X).max())
+        slack = 8 * np.finfo(X.dtype).eps * np.sqrt(X.shape[1]) * largest
+        unsettled = np.flatnonzero(squared[:, -1] >= rough[:, -1].astype(np.float64) ** 2 - slack)
+        for i in unsettled:
+            squared[i], neighbours[i] = _settle(X, int(i), k)
+    return neighbours, squared
+
+
+def _candidate_distances(X: Any, candidates: np.ndarray) -> np.ndarray:
+    """Squared distances by differences, a block of samples at a time: (n, c)."""
+    n, c = candidates.shape
+    squared = np.empty((n, c))
+    rows_a_block = max(1, _BLOCK // (c * X.shape[1]))
+    for start in range(0, n, rows_a_block):
+        rows = slice(start, min(start + rows_a_block, n))
+        for j in range(c):
+            difference = X[rows] - X[candidates[rows, j]]
+            squared[rows, j] = squared_row_norms(difference)
+    return squared
+
+
+def _settle(X: Any, i: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest others of sample ``i`` by its exact distances to all of them."""
+    if sp.issparse(X):
+        one = X[[i]].toarray()
+        blocks = range(0, X.shape[0], max(1, _BLOCK // X.shape[1]))
+        parts = [cdist(one, X[s : s + blocks.step].toarray(), "sqeuclidean") for s in blocks]
+        squared = np.concatenate(parts, axis=1)[0]
+    else:
+        squared = cdist(X[i : i + 1], X, "sqeuclidean")[0]
+    squared[i] = np.inf
+    nearest = np.argpartition(squared, k - 1)[:k]
+    nearest = nearest[np.argsort(squared[nearest], kind="stable")]
+    return squared[nearest], nearest

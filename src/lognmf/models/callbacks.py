@@ -1,0 +1,64 @@
+"""Progress of a fit: printed lines, and scikit-learn's callbacks where its version has them."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Self
+
+import numpy as np
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return ``method`` as it is: there are no callbacks to tear down."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "Watcher", "with_callbacks"]
+
+
+class Watcher:
+    """Told of every evaluation; prints at most once a second and asks the callbacks."""
+
+    def __init__(self, estimator: Any, X: Any) -> None:
+        self.estimator, self.X = estimator, X
+        self.began = self.printed = time.perf_counter()
+        self.context: Any = None
+
+    def __enter__(self) -> Self:
+        if getattr(self.estimator, "_skl_callbacks", None) or hasattr(self.estimator, "_parent_callback_ctx"):
+            subtasks = math.ceil(self.estimator.max_iter / self.estimator.eval_every)
+            self.context = self.estimator._init_callback_context(max_subtasks=subtasks)
+            self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        return self
+
+    def __call__(self, iteration: int, objective: np.ndarray) -> bool:
+        """Report one evaluation; True if a callback wants to stop."""
+        now = time.perf_counter()
+        if self.estimator.verbose and (now - self.printed >= 1 or self.estimator.verbose > 1):
+            self.printed = now
+            self._print(iteration, float(objective.min()), now - self.began)
+        if self.context is None:
+            return False
+        task = self.context.subcontext(task_name=f"iteration {iteration}")
+        task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        return bool(task.call_on_fit_task_end(estimator=self.estimator, X=self.X))
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        if kind is not None:
+            return
+        estimator = self.estimator
+        if estimator.verbose:
+            self._print(estimator.n_iter_, estimator.objective_, time.perf_counter() - self.began)
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=estimator, X=self.X)
+
+    def _print(self, iteration: int, objective: float, seconds: float) -> None:
+        name, goal = type(self.estimator).__name__, self.estimator.max_iter
+        print(f"{name}: iteration {iteration} of at most {goal}, objective {objective:.6g}, {seconds:.1f} s")  # noqa: T201

@@ -1,0 +1,179 @@
+"""LS-NMF: log-norm regularised sparse NMF (``eq_obj_log``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array, Matrix, to_numpy
+from lognmf.core.problem import Problem
+from lognmf.core.solvers import Codes
+from lognmf.core.state import State
+from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Laplacian, Penalty
+from lognmf.models.base import FactorModel
+from lognmf.models.validation import build_graph, check_graph_parameters
+from lognmf.parameters import check_choice
+
+
+def regularised(
+    fit: DataFit, *, W: sp.csr_array | None, alpha: Array, beta: Array, lam: Array, penalty: str
+) -> Problem:
+    """``fit + λ Tr(VᵀLV) + α‖U‖ + β‖V‖`` for a batch of weights (B,); zero terms left out."""
+    sparsity = PENALTIES[penalty]
+
+    def unless_zero(weight: Array, make: Any) -> tuple[Penalty, ...]:
+        return (make(weight),) if np.any(to_numpy(weight) != 0) else ()
+
+    graph = unless_zero(lam, lambda weight: Laplacian.of(W, weight)) if W is not None else ()
+    return Problem(fit, unless_zero(alpha, sparsity), graph + unless_zero(beta, sparsity))
+
+
+class LogSparseNMF(FactorModel):
+    """LS-NMF: sparse, graph-regularised nonnegative matrix factorisation.
+
+    Minimises over nonnegative U (p×k) and V (n×k)
+
+        ‖X − V Uᵀ‖²_F + lam · Tr(VᵀLV) + alpha · ‖U‖_log + beta · ‖V‖_log
+
+    where ‖M‖_log = Σ log(1 + m) and L is the Laplacian of the neighbour graph of the
+    samples (Peng et al., eq_obj_log). Special cases: ``penalty="l1"`` is the ℓ1 model,
+    ``lam=0`` the model without a graph, ``alpha=beta=0`` GNMF, all three 0 plain NMF.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components k.
+    alpha, beta : float, default=0.001
+        Weights of the sparsity of the parts U and of the codes V.
+    lam : float, default=1.0
+        Weight of the graph.
+    penalty : {"log", "l1"}, default="log"
+        Sparsity penalty.
+    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph: built from X, none, or given (symmetric, nonnegative).
+    n_neighbors : int, default=5
+        Neighbours per sample in the graph; at most n − 1 are used.
+    init : {"random", "nndsvda", "nndsvdar"}, default="random"
+        Start: uniform on [0, 1) as in the paper, or NNDSVD with its zeros filled.
+    n_init : int, default=1
+        Starts, run together as one batch; the best objective wins.
+    solver : {"mu"}, default="mu"
+        "mu": the paper's multiplicative updates.
+    max_iter : int, default=500
+        Most iterations.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most ``tol`` of itself per iteration;
+        0 makes exactly ``max_iter`` iterations.
+    eval_every : int, default=10
+        Iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        For the starts.
+    verbose : int, default=0
+        1 prints a line a second, 2 every evaluation.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, p)
+        The parts, Uᵀ.
+    embedding_ : array of shape (n, k)
+        The codes V of the training samples.
+    objective_ : float
+        Value of the objective.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_ : int
+        Iterations made.
+    stop_reason_ : {"converged", "max_iter", "callback"}
+        Why the fit ended.
+    reconstruction_err_ : float
+        ``‖X − V Uᵀ‖_F``.
+    graph_ : csr_array of shape (n, n) or None
+        The graph W.
+    n_features_in_ : int
+        Number of features p.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features, when X is a data frame with string names.
+
+    Notes
+    -----
+    The weights have the paper's plain scale. scikit-learn's NMF halves the data term and
+    multiplies its penalties by the numbers of samples or features; so ``alpha=a`` here
+    is ``alpha_W = a / (2 p)``-like there, and not the same number.
+
+    The weights suit samples of unit ℓ2 norm (`sklearn.preprocessing.normalize`), as in the
+    paper; docs/defaults.md says how the defaults were chosen.
+
+    References
+    ----------
+    C. Peng, Y. Zhang, Y. Chen, Z. Kang, C. Chen, Q. Cheng: Log-based sparse nonnegative
+    matrix factorization for data representation. Knowledge-Based Systems.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from lognmf import LogSparseNMF
+    >>> X = normalize(load_digits().data[:100])
+    >>> model = LogSparseNMF(5, max_iter=50, random_state=0).fit(X)
+    >>> model.components_.shape, model.embedding_.shape
+    ((5, 64), (100, 5))
+    """
+
+    _weights = ("alpha", "beta", "lam")
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        alpha: float = 0.001,
+        beta: float = 0.001,
+        lam: float = 1.0,
+        penalty: str = "log",
+        graph: Any = "knn",
+        n_neighbors: int = 5,
+        init: str = "random",
+        n_init: int = 1,
+        solver: str = "mu",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        eval_every: int = 10,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            init=init,
+            n_init=n_init,
+            solver=solver,
+            max_iter=max_iter,
+            tol=tol,
+            eval_every=eval_every,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.alpha = alpha
+        self.beta = beta
+        self.lam = lam
+        self.penalty = penalty
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+
+    def _check_more_parameters(self) -> None:
+        check_choice("penalty", self.penalty, PENALTIES)
+        check_graph_parameters(self.graph, self.n_neighbors)
+
+    def _graph(self, X: Matrix) -> sp.csr_array | None:
+        return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
+
+    def _problem(self, X: Matrix, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+        return regularised(Frobenius.of(X), W=W, penalty=self.penalty, **weights)
+
+    def _codes(self, X: Matrix, U: Array) -> tuple[Codes, State]:
+        return Codes.of(X, U, penalty=PENALTIES[self.penalty], beta=self.beta)

@@ -1,0 +1,232 @@
+"""RLS-NMF: the robust model, with an outlier part S (``eq_obj_log_robust``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from lognmf.core.arrays import Array, Matrix, like, product, to_numpy
+from lognmf.core.problem import Problem
+from lognmf.core.solvers import Codes
+from lognmf.core.state import State
+from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
+from lognmf.models.base import FactorModel
+from lognmf.models.log_sparse import regularised
+from lognmf.models.validation import build_graph, check_graph_parameters, check_samples, factor_pattern
+from lognmf.parameters import check_choice
+
+
+class RobustLogSparseNMF(FactorModel):
+    """RLS-NMF: robust, sparse, graph-regularised nonnegative matrix factorisation.
+
+    Minimises over nonnegative U (p×k) and V (n×k) and any S (n×p)
+
+        ‖X − S − V Uᵀ‖²_F + gamma · ‖S‖_{2,log}
+            + lam · Tr(VᵀLV) + alpha · ‖U‖_log + beta · ‖V‖_log
+
+    where S takes what does not fit out of single samples, ‖S‖_{2,log} = Σ_i log(1 + ‖s_i‖)
+    (Peng et al., eq_obj_log_robust). S is never stored: each sample has one share in
+    [0, 1] of its residual that S takes.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components k.
+    alpha, beta : float, default=0.001
+        Weights of the sparsity of the parts U and of the codes V.
+    gamma : float, default=1.0
+        Weight of the outlier part. For samples of unit norm nothing is taken out of a
+        residual of norm up to gamma/2, and nothing at all once gamma >= 2.
+    lam : float, default=1.0
+        Weight of the graph.
+    penalty : {"log", "l1"}, default="log"
+        Sparsity penalty.
+    row_norm : {"l2log", "l21"}, default="l2log"
+        Norm of the outlier part; "l21" is eq_obj_log_robust2.
+    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph: built from X, none, or given (symmetric, nonnegative).
+    n_neighbors : int, default=5
+        Neighbours per sample in the graph; at most n − 1 are used.
+    init : {"random", "nndsvda", "nndsvdar"}, default="random"
+        Start: uniform on [0, 1) as in the paper, or NNDSVD with its zeros filled.
+    n_init : int, default=1
+        Starts, run together as one batch; the best objective wins.
+    solver : {"mu"}, default="mu"
+        "mu": the paper's multiplicative updates.
+    max_iter : int, default=500
+        Most iterations.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most ``tol`` of itself per iteration;
+        0 makes exactly ``max_iter`` iterations.
+    eval_every : int, default=10
+        Iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        For the starts.
+    verbose : int, default=0
+        1 prints a line a second, 2 every evaluation.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, p)
+        The parts, Uᵀ.
+    embedding_ : array of shape (n, k)
+        The codes V of the training samples.
+    outlier_share_ : array of shape (n,)
+        Share of each training sample's residual that S takes, in [0, 1].
+    outlier_norm_ : array of shape (n,)
+        ``‖s_i‖`` of each training sample: its outlier score.
+    objective_ : float
+        Value of the objective at the best S.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_ : int
+        Iterations made.
+    stop_reason_ : {"converged", "max_iter", "callback"}
+        Why the fit ended.
+    reconstruction_err_ : float
+        ``‖X − V Uᵀ‖_F``.
+    graph_ : csr_array of shape (n, n) or None
+        The graph W.
+    n_features_in_ : int
+        Number of features p.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features, when X is a data frame with string names.
+
+    See Also
+    --------
+    LogSparseNMF : The model without an outlier part; its notes hold here too.
+
+    References
+    ----------
+    C. Peng, Y. Zhang, Y. Chen, Z. Kang, C. Chen, Q. Cheng: Log-based sparse nonnegative
+    matrix factorization for data representation. Knowledge-Based Systems.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lognmf import RobustLogSparseNMF
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.random((50, 3)) @ rng.random((3, 20))
+    >>> X[7] = 20 * rng.random(20)
+    >>> model = RobustLogSparseNMF(3, lam=0, gamma=5, random_state=0).fit(X)
+    >>> int(np.argmax(model.outlier_norm_))
+    7
+    """
+
+    _weights = ("alpha", "beta", "gamma", "lam")
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        alpha: float = 0.001,
+        beta: float = 0.001,
+        gamma: float = 1.0,
+        lam: float = 1.0,
+        penalty: str = "log",
+        row_norm: str = "l2log",
+        graph: Any = "knn",
+        n_neighbors: int = 5,
+        init: str = "random",
+        n_init: int = 1,
+        solver: str = "mu",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        eval_every: int = 10,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            init=init,
+            n_init=n_init,
+            solver=solver,
+            max_iter=max_iter,
+            tol=tol,
+            eval_every=eval_every,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma = gamma
+        self.lam = lam
+        self.penalty = penalty
+        self.row_norm = row_norm
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+
+    def outliers(self, X: Any) -> Array:
+        """The outlier part S of samples: what the model would take out of each.
+
+        For the data of the fit S belongs to the fit's own codes, so that its row norms
+        are ``outlier_norm_``; X is the data of the fit if ``embedding_`` reconstructs it
+        with error ``reconstruction_err_``. Other samples are coded by `transform` first.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (m, p)
+            Nonnegative samples in rows.
+
+        Returns
+        -------
+        S : array of shape (m, p)
+            Dense. ``X − S`` is nonnegative; the norms of the rows of S are outlier scores.
+        """
+        check_is_fitted(self)
+        X = check_samples(self, X, reset=False)
+        fit = Robust.of(X, ROW_NORMS[self.row_norm](), like([float(self.gamma)], factor_pattern(X)))
+        U = like(to_numpy(self.components_).T, factor_pattern(X))[:, None, :]
+        XU = product(X, U)
+        V = self._codes_of_fit(fit, U, XU)
+        if V is None:
+            V = self._encode(X)[:, None, :]
+        share, _ = fit.taken(U, V, XU)
+        residual = (X.toarray() if sp.issparse(X) else X) - V[:, 0, :] @ U[:, 0, :].T
+        residual *= share
+        return residual
+
+    def _codes_of_fit(self, fit: Robust, U: Array, XU: Array) -> Array | None:
+        """``embedding_`` as a batch of one, if it belongs to the data of ``fit``; else None."""
+        if self.embedding_.shape[0] != fit.X.shape[0]:
+            return None
+        V = like(self.embedding_, U)[:, None, :]
+        error = float(np.sqrt(to_numpy(fit.squared_residuals(U, V, XU)).sum(dtype=np.float64)))
+        size = float(np.sqrt(to_numpy(fit.plain.squared_norms).sum(dtype=np.float64)))
+        return V if abs(error - self.reconstruction_err_) <= 1e-6 * size else None
+
+    def _check_more_parameters(self) -> None:
+        check_choice("penalty", self.penalty, PENALTIES)
+        check_choice("row_norm", self.row_norm, ROW_NORMS)
+        check_graph_parameters(self.graph, self.n_neighbors)
+
+    def _graph(self, X: Matrix) -> sp.csr_array | None:
+        return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
+
+    def _problem(self, X: Matrix, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+        weights = dict(weights)
+        fit = Robust.of(X, ROW_NORMS[self.row_norm](), weights.pop("gamma"))
+        return regularised(fit, W=W, penalty=self.penalty, **weights)
+
+    def _more_attributes(self, problem: Problem, U: Array, V: Array, XU: Array) -> dict[str, Any]:
+        fit: Any = problem.fit
+        share, norm = fit.taken(U, V, XU)
+        return {"outlier_share_": share[:, 0], "outlier_norm_": norm[:, 0]}
+
+    def _codes(self, X: Matrix, U: Array) -> tuple[Codes, State]:
+        return Codes.of(
+            X,
+            U,
+            penalty=PENALTIES[self.penalty],
+            beta=self.beta,
+            row_norm=ROW_NORMS[self.row_norm](),
+            gamma=self.gamma,
+        )

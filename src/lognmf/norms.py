@@ -1,0 +1,144 @@
+"""The paper's norms and shrinkages as functions of a matrix, one sample a row.
+
+Each is a view of the term that the solvers use (`lognmf.core.terms`); here they take
+plain arrays and check them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lognmf.core.arrays import Array, is_torch, namespace, to_numpy
+from lognmf.core.terms import L21, L2Log, RowNorm
+from lognmf.core.terms.robust import kept_share
+from lognmf.parameters import check_nonnegative
+
+__all__ = ["l2_log_norm", "l21_norm", "log_norm", "shrink_l2_log", "shrink_l21"]
+
+
+def log_norm(M: Any) -> float:
+    """Log-norm ``Σ log(1 + |m_ij|)``, the paper's stand-in for the number of nonzeros.
+
+    Parameters
+    ----------
+    M : array-like of any shape, or torch tensor
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bool(np.isclose(log_norm([[0.0, np.e - 1]]), 1.0))
+    True
+    """
+    M = _array(M, "M")
+    return float(to_numpy(namespace(M).log1p(abs(M))).sum(dtype=np.float64))
+
+
+def l2_log_norm(M: Any) -> float:
+    """ℓ2,log norm ``Σ_i log(1 + ‖m_i‖)`` over the rows of ``M`` (``eq_l2log``).
+
+    Parameters
+    ----------
+    M : array-like of shape (n, p), or torch tensor
+
+    Returns
+    -------
+    float
+    """
+    return _norm(M, L2Log())
+
+
+def l21_norm(M: Any) -> float:
+    """ℓ2,1 norm ``Σ_i ‖m_i‖`` over the rows of ``M``.
+
+    Parameters
+    ----------
+    M : array-like of shape (n, p), or torch tensor
+
+    Returns
+    -------
+    float
+    """
+    return _norm(M, L21())
+
+
+def shrink_l2_log(Y: Any, tau: float) -> Array:
+    """ℓ2,log shrinkage: ``argmin_W ‖Y − W‖²_F / 2 + tau ‖W‖_{2,log}`` (``eq_soft_thres``).
+
+    Each row of the result is a multiple in [0, 1] of the row of ``Y``.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, p), or torch tensor
+    tau : float
+        Nonnegative; larger values set more rows to zero.
+
+    Returns
+    -------
+    array of shape (n, p)
+        Of the library of ``Y``.
+
+    Examples
+    --------
+    >>> shrink_l2_log([[3.0, 4.0], [0.1, 0.0]], tau=1.0).round(3)
+    array([[2.897, 3.863],
+           [0.   , 0.   ]])
+    """
+    return _shrink(Y, tau, L2Log())
+
+
+def shrink_l21(Y: Any, tau: float) -> Array:
+    """ℓ2,1 shrinkage: ``argmin_W ‖Y − W‖²_F / 2 + tau ‖W‖_{2,1}``, row by row.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n, p), or torch tensor
+    tau : float
+        Nonnegative; rows of norm at most ``tau`` become zero.
+
+    Returns
+    -------
+    array of shape (n, p)
+        Of the library of ``Y``.
+
+    Examples
+    --------
+    >>> shrink_l21([[3.0, 4.0], [0.1, 0.0]], tau=1.0)
+    array([[2.4, 3.2],
+           [0. , 0. ]])
+    """
+    return _shrink(Y, tau, L21())
+
+
+def _array(M: Any, name: str, ndim: int | None = None) -> Array:
+    if not is_torch(M):
+        M = np.asarray(M)
+    xp = namespace(M)
+    if not xp.isdtype(M.dtype, "real floating"):
+        M = xp.asarray(M, dtype=xp.float64)
+    if ndim is not None and M.ndim != ndim:
+        msg = f"{name} must have {ndim} dimensions, one sample a row; got shape {tuple(M.shape)}."
+        raise ValueError(msg)
+    if not bool(xp.all(xp.isfinite(M))):
+        msg = f"{name} must be finite; it holds NaN or infinity."
+        raise ValueError(msg)
+    return M
+
+
+def _norm(M: Any, row_norm: RowNorm) -> float:
+    M = _array(M, "M", ndim=2)
+    lengths = namespace(M).linalg.vector_norm(M, axis=1)
+    return float(to_numpy(row_norm.value(lengths)).sum(dtype=np.float64))
+
+
+def _shrink(Y: Any, tau: float, row_norm: RowNorm) -> Array:
+    Y = _array(Y, "Y", ndim=2)
+    check_nonnegative("tau", tau)
+    xp = namespace(Y)
+    r = xp.linalg.vector_norm(Y, axis=1)
+    return (1 - kept_share(row_norm, r, xp.full_like(r, float(tau))))[:, None] * Y

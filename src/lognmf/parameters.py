@@ -1,0 +1,36 @@
+"""Checks of arguments: what was given, what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+
+def check_integer(name: str, value: Any, minimum: int) -> None:
+    """Refuse what is not an integer of at least ``minimum``."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        msg = f"{name} must be an integer >= {minimum}; got {value!r} of type {type(value).__name__}."
+        raise TypeError(msg)
+    if value < minimum:
+        msg = f"{name} must be an integer >= {minimum}; got {value}."
+        raise ValueError(msg)
+
+
+def check_nonnegative(name: str, value: Any) -> None:
+    """Refuse what is not a finite number >= 0."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        msg = f"{name} must be a finite number >= 0; got {value!r} of type {type(value).__name__}."
+        raise TypeError(msg)
+    if not (math.isfinite(value) and float(value) >= 0):
+        msg = f"{name} must be a finite number >= 0; got {value}."
+        raise ValueError(msg)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse what is not one of the words ``choices``."""
+    choices = list(choices)
+    if not (isinstance(value, str) and value in choices):
+        msg = f"{name} must be one of {choices}; got {value!r}."
+        raise ValueError(msg)

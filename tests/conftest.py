@@ -1,0 +1,25 @@
+"""Fixtures and settings shared by all tests."""
+
+import os
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+
+hypothesis.settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.load_profile("default")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def data_home():
+    """The folder of the benchmark data sets, or a skip that says how to get it."""
+    folder = os.environ.get("LOGNMF_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("LOGNMF_DATA does not name a folder with the benchmark data sets")
+    return Path(folder)

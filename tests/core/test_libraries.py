@@ -1,0 +1,141 @@
+"""The same core on every array library: NumPy, array-api-strict, torch on a CPU or a GPU."""
+
+import numpy as np
+import pytest
+
+from lognmf import MODELS, knn_graph
+from lognmf.core.arrays import is_torch, like, to_numpy
+from lognmf.core.loop import iterate
+from lognmf.core.solvers import SOLVERS, Codes
+from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust
+from lognmf.models.log_sparse import regularised
+from problems import factors, samples
+
+WEIGHTS = np.array([[0.0, 0.01, 1.0], [0.1, 0.01, 0.5], [1.0, 0.0, 10.0], [0.5, 0.1, 1.0]])
+
+
+def pattern(library):
+    """An array of the library, or a skip with a reason."""
+    if library == "numpy":
+        return np.empty(0)
+    if library == "array-api-strict":
+        return pytest.importorskip("array_api_strict").asarray(np.zeros(1))
+    torch = pytest.importorskip("torch", reason="torch is an extra")
+    device = library.removeprefix("torch-")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU here")
+    return torch.zeros(1, dtype=torch.float64, device=device)
+
+
+@pytest.fixture(params=["numpy", "array-api-strict", "torch-cpu", "torch-cuda"])
+def home(request):
+    return pattern(request.param)
+
+
+def solve(home, fit, penalty, X, U, V, steps=40):
+    alpha, beta, lam, gamma = (like(weight, home) for weight in WEIGHTS)
+    data = like(X, home)
+    data_fit = Frobenius.of(data) if fit == "frobenius" else Robust.of(data, ROW_NORMS[fit](), gamma)
+    problem = regularised(data_fit, W=knn_graph(X, 3), alpha=alpha, beta=beta, lam=lam, penalty=penalty)
+    rule = SOLVERS["mu"](problem)
+    return iterate(rule, rule.start(like(U, home), like(V, home)), max_iter=steps, tol=1e-3, eval_every=5)
+
+
+@pytest.mark.parametrize("fit", ["frobenius", *ROW_NORMS])
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_core_equals_numpy(home, fit, penalty, rng):
+    X = samples(rng, 15, 10)
+    U, V = factors(rng, X, 3, 4)
+    ours = solve(home, fit, penalty, X, U, V)
+    reference = solve(np.empty(0), fit, penalty, X, U, V)
+    assert type(ours.state.U) is type(home)
+    np.testing.assert_allclose(to_numpy(ours.state.U), reference.state.U, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(to_numpy(ours.state.V), reference.state.V, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ours.history["objective"], reference.history["objective"], rtol=1e-11)
+    assert ours.reason == reference.reason
+
+
+@pytest.mark.parametrize("row_norm", [None, *ROW_NORMS])
+def test_codes_equal_numpy(home, row_norm, rng):
+    X, U = samples(rng, 15, 10), rng.random((10, 4))
+
+    def codes(home):
+        norm = None if row_norm is None else ROW_NORMS[row_norm]()
+        rule, state = Codes.of(
+            like(X, home), like(U, home), penalty=PENALTIES["log"], beta=0.01, row_norm=norm, gamma=0.5
+        )
+        return to_numpy(iterate(rule, state, max_iter=100, tol=1e-8, eval_every=5).state.V)
+
+    np.testing.assert_allclose(codes(home), codes(np.empty(0)), atol=1e-8)
+
+
+def test_close_fit_keeps_digits(home, rng):
+    U, V = rng.random((9, 2, 2)), rng.random((500, 2, 2))
+    noise = 1e-7 * rng.random((500, 9))
+    X = V[:, 0] @ U[:, 0].T + noise
+    fit = Frobenius.of(like(X, home))
+    U, V = like(U, home), like(V, home)
+    from lognmf.core.arrays import product
+
+    squared = to_numpy(fit.squared_residuals(U, V, product(fit.X, U)))
+    np.testing.assert_allclose(squared[:, 0], (noise**2).sum(axis=1), rtol=1e-5)
+
+
+class TestTorchEstimators:
+    @pytest.fixture(params=["torch-cpu", "torch-cuda"])
+    def torch_home(self, request):
+        return pattern(request.param)
+
+    @pytest.mark.parametrize("name", MODELS)
+    @pytest.mark.parametrize("single", [False, True])
+    def test_torch_in_torch_out(self, name, single, torch_home, rng):
+        X = samples(rng, 30, 12).astype(np.float32 if single else np.float64)
+        tensor = like(X, torch_home.float() if single else torch_home)
+        options = {"n_components": 3, "max_iter": 40, "random_state": 0, "n_init": 2}
+        model, twin = MODELS[name](**options).fit(tensor), MODELS[name](**options).fit(X)
+        results = {
+            "components_": (model.components_, twin.components_),
+            "embedding_": (model.embedding_, twin.embedding_),
+            "transform": (model.transform(tensor), twin.transform(X)),
+            "inverse": (model.inverse_transform(model.embedding_), twin.inverse_transform(twin.embedding_)),
+        }
+        if hasattr(model, "outliers"):
+            results["outliers"] = (model.outliers(tensor), twin.outliers(X))
+            results["share"] = (model.outlier_share_, twin.outlier_share_)
+        for what, (ours, theirs) in results.items():
+            assert is_torch(ours), what
+            assert ours.device == tensor.device, what
+            assert ours.dtype == tensor.dtype, what
+            np.testing.assert_allclose(to_numpy(ours), theirs, atol=2e-3 if single else 1e-9, err_msg=what)
+        np.testing.assert_allclose(model.objective_, twin.objective_, rtol=1e-4 if single else 1e-10)
+        # A model fitted on one library codes samples of the other.
+        np.testing.assert_allclose(model.transform(X), twin.transform(X), atol=2e-3 if single else 1e-9)
+        assert is_torch(twin.transform(tensor))
+
+    @pytest.mark.parametrize("name", MODELS)
+    def test_bad_tensors(self, name, torch_home):
+        torch = pytest.importorskip("torch", reason="torch is an extra")
+        good = torch.rand((10, 5), device=torch_home.device)
+        bad = {
+            r"shape \(samples, features\)": good[0],
+            "Negative values": -good,
+            "NaN or infinity": good / 0,
+            "Complex data": good.to(torch.complex64),
+            "at least one sample": good[:0],
+        }
+        for words, X in bad.items():
+            with pytest.raises(ValueError, match=words):
+                MODELS[name](2).fit(X)
+        with pytest.raises(TypeError, match="dense tensors"):
+            MODELS[name](2).fit(good.to_sparse())
+        model = MODELS[name](2, max_iter=2).fit(good)
+        with pytest.raises(ValueError, match="expecting 5 features"):
+            model.transform(good[:, :3])
+
+    def test_integers_gradients_and_half_precision(self, torch_home):
+        torch = pytest.importorskip("torch", reason="torch is an extra")
+        X = torch.randint(0, 9, (10, 5), device=torch_home.device)
+        fit = MODELS["LS-NMF"](2, max_iter=2).fit
+        assert fit(X).components_.dtype == torch.float64
+        assert fit(X.half()).components_.dtype == torch.float32
+        assert not fit(X.float().requires_grad_()).components_.requires_grad

@@ -1,0 +1,124 @@
+"""The contract of the solvers: never up, never negative, a batch is its single runs."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lognmf.core.loop import iterate
+from lognmf.core.solvers import SOLVERS, Codes
+from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust
+from lognmf.graph import knn_graph
+from lognmf.models.log_sparse import regularised
+from problems import factors, samples
+
+powers = st.floats(-3, 3).map(lambda x: 10**x)
+FITS = ["frobenius", *ROW_NORMS]
+
+
+def problem(X, fit, penalty, alpha, beta, lam, gamma):
+    alpha, beta, lam, gamma = (np.atleast_1d(np.asarray(w, dtype=X.dtype)) for w in (alpha, beta, lam, gamma))
+    data_fit = Frobenius.of(X) if fit == "frobenius" else Robust.of(X, ROW_NORMS[fit](), gamma)
+    return regularised(data_fit, W=knn_graph(X, 3), alpha=alpha, beta=beta, lam=lam, penalty=penalty)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+class TestSolver:
+    @given(
+        seed=st.integers(0, 2**16),
+        fit=st.sampled_from(FITS),
+        penalty=st.sampled_from(list(PENALTIES)),
+        weights=st.tuples(powers, powers, powers, powers),
+        uniform=st.booleans(),
+    )
+    def test_objective_never_rises(self, solver, seed, fit, penalty, weights, uniform):
+        rng = np.random.default_rng(seed)
+        X = samples(rng, density=0.6)
+        U, V = factors(rng, X, 1, 3)
+        if uniform:  # the paper's start, far too large for unit-norm data
+            U, V = rng.random(U.shape), rng.random(V.shape)
+        rule = SOLVERS[solver](problem(X, fit, penalty, *weights))
+        solution = iterate(rule, rule.start(U, V), max_iter=40, tol=0, eval_every=1)
+        objective = solution.history["objective"][:, 0]
+        assert len(objective) == 41
+        assert (np.diff(objective) <= 1e-12 * np.abs(objective[:-1]) + 1e-13).all()
+        assert (solution.state.U >= 0).all()
+        assert (solution.state.V >= 0).all()
+
+    @pytest.mark.parametrize("fit", FITS)
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_batch_is_its_single_runs(self, solver, fit, sparse, rng):
+        """Also where settings converge, and leave, at different times."""
+        X = samples(rng, 20, 12, density=0.5)
+        data = sp.csr_array(X) if sparse else X
+        B = 5
+        U, V = factors(rng, X, B, 3)
+        weights = 10.0 ** rng.uniform(-3, 1, size=(4, B))
+        weights[:, 0] = 0
+        rule = SOLVERS[solver](problem(data, fit, "log", *weights))
+        options = {"max_iter": 300, "tol": 1e-4, "eval_every": 10}
+        together = iterate(rule, rule.start(U, V), **options)
+        assert len(set(together.n_iter)) > 1, "the settings should end at different times"
+        for b in range(B):
+            one = rule.take(np.array([b]))
+            alone = iterate(one, one.start(U[:, [b]], V[:, [b]]), **options)
+            np.testing.assert_allclose(together.state.U[:, b], alone.state.U[:, 0], atol=1e-10)
+            np.testing.assert_allclose(together.state.V[:, b], alone.state.V[:, 0], atol=1e-10)
+            assert together.n_iter[b] == alone.n_iter[0]
+            assert together.reason[b] == alone.reason[0]
+            np.testing.assert_allclose(
+                together.history_of(b)["objective"], alone.history_of(0)["objective"], rtol=1e-10
+            )
+
+    def test_start_is_not_changed(self, solver, rng):
+        X = samples(rng)
+        U, V = factors(rng, X, 2, 3)
+        before = U.copy(), V.copy()
+        rule = SOLVERS[solver](problem(X, "l2log", "log", [0.1] * 2, [0.1] * 2, [1.0] * 2, [1.0] * 2))
+        rule.step(rule.start(U, V))
+        np.testing.assert_array_equal(U, before[0])
+        np.testing.assert_array_equal(V, before[1])
+
+    def test_no_subnormal_numbers(self, solver, rng):
+        X = samples(rng, 20, 12)
+        U, V = factors(rng, X, 1, 6)
+        rule = SOLVERS[solver](problem(X, "frobenius", "log", 1.0, 1.0, 1.0, 1.0))
+        state = iterate(rule, rule.start(U, V), max_iter=2000, tol=0, eval_every=500).state
+        tiny = np.finfo(np.float64).smallest_normal
+        for F in (state.U, state.V):
+            assert ((tiny <= F) | (F == 0)).all()
+        assert (state.U == 0).any()
+
+
+class TestCodes:
+    @given(
+        seed=st.integers(0, 2**16),
+        penalty=st.sampled_from(list(PENALTIES)),
+        row_norm=st.sampled_from([None, *ROW_NORMS]),
+        beta=powers,
+        gamma=powers,
+    )
+    def test_never_rises_and_ends_at_a_minimum(self, seed, penalty, row_norm, beta, gamma):
+        rng = np.random.default_rng(seed)
+        X, U = samples(rng), rng.random((9, 3))
+        norm = None if row_norm is None else ROW_NORMS[row_norm]()
+        rule, state = Codes.of(X, U, penalty=PENALTIES[penalty], beta=beta, row_norm=norm, gamma=gamma)
+        solution = iterate(rule, state, max_iter=200, tol=0, eval_every=1)
+        objective = solution.history["objective"]
+        assert (np.diff(objective, axis=0) <= 1e-12 + 1e-12 * np.abs(objective[:-1])).all()
+        V = solution.state.V
+        assert (V >= 0).all()
+        end = rule.value(solution.state)
+        for _ in range(20):
+            near = np.maximum(V + 1e-4 * rng.standard_normal(V.shape) * (rng.random(V.shape) < 0.4), 0)
+            other = rule.value(type(state)(state.U, near, state.aux))
+            assert (end <= other + 1e-8).all()
+
+    def test_plain_codes_are_nonnegative_least_squares(self, rng):
+        from scipy.optimize import nnls
+
+        X, U = rng.random((15, 9)), rng.random((9, 4))
+        rule, state = Codes.of(X, U)
+        V = iterate(rule, state, max_iter=2000, tol=1e-14).state.V[0]
+        np.testing.assert_allclose(V, [nnls(U, x)[0] for x in X], atol=1e-5)

@@ -1,0 +1,71 @@
+"""First factors: positive, reproducible, and NNDSVD what it says."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lognmf.core.starts import STARTS, batch
+
+
+@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize("shape_k", [((15, 9), 3), ((6, 20), 8), ((9, 5), 12)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_positive_and_of_the_right_shape(name, shape_k, sparse, rng):
+    shape, k = shape_k
+    X = rng.random(shape) * (rng.random(shape) < 0.7)
+    U, V = STARTS[name](sp.csr_array(X) if sparse else X, k, np.random.RandomState(0))
+    assert U.shape == (shape[1], k)
+    assert V.shape == (shape[0], k)
+    assert (U > 0).all()
+    assert (V > 0).all()
+
+
+@pytest.mark.parametrize("name", ["nndsvda", "nndsvdar"])
+def test_nndsvd_is_scikit_learns_but_for_the_zeros(name, rng):
+    from sklearn.decomposition._nmf import _initialize_nmf
+
+    X = rng.random((30, 20))
+    U, V = STARTS[name](X, 4, np.random.RandomState(0))
+    V_theirs, Ut_theirs = _initialize_nmf(X, 4, init="nndsvd", random_state=0)
+    for ours, theirs in ((U, Ut_theirs.T), (V, V_theirs)):
+        assert (theirs == 0).any()
+        np.testing.assert_allclose(ours[theirs > 0], theirs[theirs > 0], atol=1e-3)  # randomised SVD
+
+
+def test_nndsvd_scales_with_the_data(rng):
+    X = rng.random((30, 20))
+    small, large = (STARTS["nndsvda"](scale * X, 4, np.random.RandomState(0)) for scale in (1.0, 1e6))
+    for F, G in zip(small, large, strict=True):
+        np.testing.assert_allclose(1e3 * F, G, rtol=1e-6)
+
+
+def test_nndsvdar_starts_near_the_data(rng):
+    X = rng.random((30, 3)) @ rng.random((3, 20))
+    U, V = STARTS["nndsvdar"](X, 3, np.random.RandomState(0))
+    assert np.linalg.norm(X - V @ U.T) < 0.3 * np.linalg.norm(X)
+
+
+def test_first_component_is_the_first_singular_pair(rng):
+    X = rng.random((12, 8))
+    U, V = STARTS["nndsvdar"](X, 2, np.random.RandomState(0))
+    left, values, right = np.linalg.svd(X)
+    np.testing.assert_allclose(
+        np.outer(V[:, 0], U[:, 0]), values[0] * np.outer(left[:, 0], right[0]), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_zero_data(name):
+    U, V = STARTS[name](np.zeros((6, 4)), 2, np.random.RandomState(0))
+    assert np.isfinite(U).all()
+    assert np.isfinite(V).all()
+
+
+def test_a_batch_begins_with_the_single_draw(rng):
+    X = rng.random((6, 4))
+    single = batch(STARTS["random"], X, 2, 1, np.random.RandomState(3))
+    three = batch(STARTS["random"], X, 2, 3, np.random.RandomState(3))
+    for one, many in zip(single, three, strict=True):
+        np.testing.assert_array_equal(one[:, 0], many[:, 0])
+        assert not np.array_equal(many[:, 0], many[:, 1])
+        assert ((many >= 0) & (many < 1)).all()

@@ -1,0 +1,173 @@
+"""The contract of every term: value, split gradient, batch."""
+
+import numpy as np
+import pytest
+
+from lognmf.core.arrays import product
+from lognmf.core.terms import PENALTIES, ROW_NORMS
+from problems import factors, fits, penalties, samples
+
+PENALTY_NAMES = [*PENALTIES, "laplacian"]
+FIT_NAMES = ["frobenius", *ROW_NORMS]
+B, k = 3, 4
+WEIGHTS = np.array([0.0, 0.3, 2.0])
+STEP = 1e-6
+
+
+def numeric_gradient(value, F):
+    """Central differences of ``value(F)`` (B,), entry by entry; settings don't interact."""
+    gradient = np.zeros_like(F)
+    for i in range(F.shape[0]):
+        for j in range(F.shape[2]):
+            up, down = F.copy(), F.copy()
+            up[i, :, j] += STEP
+            down[i, :, j] -= STEP
+            gradient[i, :, j] = (value(up) - value(down)) / (2 * STEP)
+    return gradient
+
+
+def zero_if_none(half, F):
+    return np.zeros_like(F) if half is None else half
+
+
+@pytest.mark.parametrize("name", PENALTY_NAMES)
+class TestPenalty:
+    @pytest.fixture
+    def F(self, rng):
+        return 0.1 + rng.random((12, B, k))
+
+    @pytest.fixture
+    def penalty(self, name, rng):
+        return penalties(samples(rng), WEIGHTS)[name]
+
+    def test_split_gradient(self, penalty, F):
+        neg, pos = (zero_if_none(half, F) for half in penalty.halves(F))
+        assert (neg >= 0).all()
+        assert (pos >= 0).all()
+        np.testing.assert_allclose(2 * (pos - neg), numeric_gradient(penalty.value, F), rtol=1e-6, atol=1e-7)
+
+    def test_batch_is_its_settings(self, penalty, F):
+        for b in range(B):
+            one = penalty.take(np.array([b]))
+            np.testing.assert_allclose(one.value(F[:, [b]]), penalty.value(F)[[b]], rtol=1e-14)
+            for half, whole in zip(one.halves(F[:, [b]]), penalty.halves(F), strict=True):
+                if whole is None:
+                    assert half is None
+                else:
+                    np.testing.assert_allclose(half, whole[:, [b]], rtol=1e-14)
+
+    def test_value_is_float64_and_nonnegative(self, penalty, F):
+        value = penalty.value(F)
+        assert value.dtype == np.float64
+        assert value.shape == (B,)
+        assert (value >= -1e-12).all()
+        assert value[0] == 0
+
+    def test_halves_are_fresh(self, penalty, F):
+        before = F.copy()
+        for half in penalty.halves(F):
+            if half is not None:
+                half += 1
+        np.testing.assert_array_equal(F, before)
+
+
+@pytest.mark.parametrize("name", list(PENALTIES))
+def test_one_coordinate_descends(name, rng):
+    """`minimise` never goes up, and from its answer nothing near is better."""
+    m = 2000
+    curvature, slope = rng.uniform(0.01, 3, m), rng.uniform(-1, 3, m)
+    weight, at = 10 ** rng.uniform(-3, 1, m), rng.uniform(0, 3, m)
+    penalty = PENALTIES[name](weight)
+
+    def value(x):
+        size = np.log1p(x) if name == "log" else x
+        return curvature * x**2 - 2 * slope * x + weight * size
+
+    best = penalty.minimise(curvature, slope, weight, at)
+    assert (best >= 0).all()
+    assert (value(best) <= value(at) + 1e-12).all()
+    for change in (-1e-4, 1e-4):
+        assert (value(best) <= value(np.maximum(best + change, 0)) + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", FIT_NAMES)
+class TestDataFit:
+    @pytest.fixture
+    def X(self, rng):
+        return samples(rng)
+
+    @pytest.fixture
+    def fit(self, name, X):
+        return fits(X, WEIGHTS)[name]
+
+    @pytest.fixture
+    def UV(self, rng, X):
+        return factors(rng, X, B, k)
+
+    def test_split_gradient(self, fit, X, UV):
+        """By the envelope theorem the gradient at the best S is that at fixed S."""
+        U, V = UV
+        XU = product(X, U)
+        kept = fit.separate(U, V, XU)
+        cases = (
+            (fit.halves_U(U, V, kept), U, lambda F: fit.value(F, V, product(X, F))),
+            (fit.halves_V(U, V, XU, kept, U), V, lambda F: fit.value(U, F, XU)),
+        )
+        for (neg, pos), F, value in cases:
+            assert (neg >= 0).all()
+            assert (pos >= 0).all()
+            np.testing.assert_allclose(2 * (pos - neg), numeric_gradient(value, F), rtol=1e-5, atol=1e-6)
+
+    def test_value_by_definition(self, fit, name, X, UV):
+        U, V = UV
+        value = fit.value(U, V, product(X, U))
+        for b in range(B):
+            R = X - V[:, b] @ U[:, b].T
+            if name == "frobenius":
+                expected = (R**2).sum()
+            else:
+                r = np.linalg.norm(R, axis=1)
+                grid = np.linspace(0, 1, 20001)[:, None] * r
+                penalty = np.log1p(grid) if name == "l2log" else grid
+                expected = ((r - grid) ** 2 + WEIGHTS[b] * penalty).min(axis=0).sum()
+            np.testing.assert_allclose(value[b], expected, rtol=1e-6, atol=1e-7)
+
+    def test_separation_leaves_nonnegative_data(self, fit, X, UV):
+        """thm_nonnegative_xs, with S formed."""
+        U, V = UV
+        kept = fit.separate(U, V, product(X, U))
+        if kept is None:
+            assert type(fit).__name__ == "Frobenius"
+            return
+        assert ((kept >= 0) & (kept <= 1)).all()
+        for b in range(B):
+            S = (1 - kept[:, [b]]) * (X - V[:, b] @ U[:, b].T)
+            assert (X - S >= -1e-15).all()
+
+    def test_batch_is_its_settings(self, fit, X, UV):
+        U, V = UV
+        XU = product(X, U)
+        for b in range(B):
+            one = fit.take(np.array([b]))
+            at = (U[:, [b]], V[:, [b]], XU[:, [b]])
+            np.testing.assert_allclose(one.value(*at), fit.value(U, V, XU)[[b]], rtol=1e-13)
+
+    def test_close_fit_keeps_digits(self, fit, name, rng):
+        """The short form of the residual alone would lose half of them."""
+        U, V = rng.random((9, 1, 2)), rng.random((12, 1, 2))
+        noise = 1e-7 * rng.random((12, 9))
+        X = V[:, 0] @ U[:, 0].T + noise
+        exact = (noise**2).sum(axis=1, keepdims=True)
+        measured = fits(X, np.zeros(1))[name].squared_residuals(U, V, product(X, U))
+        np.testing.assert_allclose(measured, exact, rtol=1e-6)
+
+
+def test_kept_share_where_almost_all_is_taken():
+    """1 − ξ/r in float32 would be rounding noise here."""
+    from lognmf.core.terms.robust import kept_share
+
+    r, tau = np.array([50.0]), np.array([5e-4])
+    exact = kept_share(ROW_NORMS["l2log"](), r, tau)
+    single = kept_share(ROW_NORMS["l2log"](), r.astype(np.float32), tau.astype(np.float32))
+    np.testing.assert_allclose(single, exact, rtol=1e-5)
+    np.testing.assert_allclose(exact, 5e-4 / (51 * 50), rtol=1e-4)

@@ -1,0 +1,271 @@
+"""Restarts, warm starts, progress, interruption; transform; the company of other libraries."""
+
+import io
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
+
+from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF, load, save
+from problems import samples
+
+
+@pytest.fixture(params=MODELS)
+def cls(request):
+    return MODELS[request.param]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return normalize(load_digits().data[:200])
+
+
+class TestFit:
+    def test_restarts_are_a_batch_and_the_best_wins(self, cls, digits):
+        options = {"max_iter": 40, "tol": 1e-4}
+        many = cls(6, n_init=4, random_state=0, **options).fit(digits)
+        rng = np.random.RandomState(0)
+        single = [cls(6, random_state=rng, **options).fit(digits) for _ in range(4)]
+        best = min(single, key=lambda model: model.objective_)
+        np.testing.assert_allclose(many.objective_, best.objective_, rtol=1e-12)
+        np.testing.assert_allclose(many.embedding_, best.embedding_, atol=1e-10)
+        assert many.n_iter_ == best.n_iter_
+        assert many.history_["objective"].shape == many.history_["iteration"].shape
+
+    def test_same_seed_same_result(self, cls, digits):
+        first, second = (cls(5, max_iter=20, random_state=7).fit_transform(digits) for _ in range(2))
+        np.testing.assert_array_equal(first, second)
+
+    def test_result_does_not_depend_on_how_often_one_looks(self, cls, digits):
+        model = cls(5, max_iter=30, tol=0, random_state=0)
+        runs = [model.set_params(eval_every=e).fit_transform(digits) for e in (1, 7, 100)]
+        for V in runs[1:]:
+            np.testing.assert_array_equal(V, runs[0])
+
+    def test_warm_start_goes_on(self, cls, digits):
+        straight = cls(5, max_iter=40, tol=0, random_state=0).fit(digits)
+        pieces = cls(5, max_iter=20, tol=0, random_state=0, warm_start=True).fit(digits).fit(digits)
+        np.testing.assert_allclose(pieces.embedding_, straight.embedding_, rtol=1e-12, atol=1e-14)
+        with pytest.raises(ValueError, match="warm_start continues a fit of the same shape"):
+            pieces.fit(digits[:50])
+
+    def test_one_given_factor(self, cls, digits):
+        U0 = np.random.default_rng(0).random((64, 5))
+        model = cls(5, max_iter=3, n_init=2, random_state=0).fit(digits, U0=U0)
+        assert model.components_.shape == (5, 64)
+
+    def test_history(self, cls, digits):
+        model = cls(5, max_iter=25, tol=0, random_state=0).fit(digits)
+        assert model.history_["iteration"].tolist() == [0, 10, 20, 25]
+        assert model.history_["objective"][-1] == model.objective_
+        assert (np.diff(model.history_["objective"]) < 0).all()
+
+    def test_converged(self, cls, digits):
+        model = cls(5, max_iter=5000, tol=1e-3, random_state=0).fit(digits)
+        assert model.stop_reason_ == "converged"
+        assert model.n_iter_ < 5000
+
+    def test_parameters_are_not_touched(self, cls, digits):
+        model = cls(5, max_iter=3)
+        before = dict(model.get_params())
+        model.fit(digits)
+        assert model.get_params() == before
+
+
+class TestTransform:
+    def test_new_samples_are_solved_to_tolerance(self, digits):
+        """Against SciPy's nonnegative least squares, where there is nothing but the data term."""
+        from scipy.optimize import nnls
+
+        model = LogSparseNMF(8, alpha=0, beta=0, lam=0, random_state=0).fit(digits[:150])
+        V = model.transform(digits[150:])
+        exact = np.array([nnls(model.components_.T, x)[0] for x in digits[150:]])
+        error = [np.linalg.norm(digits[150:] - codes @ model.components_, axis=1) for codes in (V, exact)]
+        np.testing.assert_allclose(error[0], error[1], rtol=1e-4)
+
+    def test_better_than_the_codes_of_the_fit_without_graph(self, cls, digits):
+        model = cls(8, lam=0, beta=0, alpha=0, random_state=0).fit(digits)
+        again = np.linalg.norm(digits - model.transform(digits) @ model.components_)
+        assert again <= model.reconstruction_err_ * (1 + 1e-6)
+
+    def test_samples_do_not_depend_on_their_company(self, cls, digits):
+        model = cls(6, random_state=0, max_iter=50).fit(digits)
+        together = model.transform(digits)
+        alone = np.concatenate([model.transform(digits[i : i + 1]) for i in range(20)])
+        np.testing.assert_allclose(together[:20], alone, atol=1e-10)
+
+    def test_sparse_and_dense_agree(self, cls, digits):
+        dense, sparse = (cls(6, random_state=0, max_iter=50).fit(X) for X in (digits, sp.csr_matrix(digits)))
+        np.testing.assert_allclose(dense.embedding_, sparse.embedding_, atol=1e-10)
+        np.testing.assert_allclose(dense.transform(digits), sparse.transform(sp.coo_array(digits)), atol=1e-8)
+
+    def test_unseen_outliers_are_found(self, digits, rng):
+        model = RobustLogSparseNMF(10, gamma=0.5, lam=0.1, random_state=0).fit(digits[:150])
+        fresh = digits[150:].copy()
+        strange = [3, 17, 30]
+        fresh[strange] = normalize(rng.random((3, 64)) * (rng.random((3, 64)) < 0.1))
+        scores = np.linalg.norm(model.outliers(fresh), axis=1)
+        assert set(np.argsort(scores)[-3:]) == set(strange)
+        assert (fresh - model.outliers(fresh) >= -1e-15).all()
+
+    def test_inverse_transform(self, cls, digits):
+        model = cls(6, random_state=0, max_iter=50).fit(digits)
+        X = model.inverse_transform(model.embedding_)
+        np.testing.assert_allclose(np.linalg.norm(digits - X), model.reconstruction_err_, rtol=1e-10)
+
+
+class TestProgress:
+    def test_verbose(self, cls, digits):
+        text = io.StringIO()
+        with redirect_stdout(text):
+            cls(3, max_iter=20, tol=0, verbose=2, random_state=0).fit(digits)
+        lines = text.getvalue().splitlines()
+        assert len(lines) == 3
+        assert f"{cls.__name__}: iteration 20 of at most 20, objective" in lines[-1]
+
+    def test_silent_by_default(self, cls, digits, capsys):
+        cls(3, max_iter=20).fit(digits)
+        captured = capsys.readouterr()
+        assert captured.out == captured.err == ""
+
+    def test_scikit_learns_callbacks(self, cls, digits):
+        pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9 has no callbacks")
+
+        class Stop:
+            """Counts evaluations and stops at the third."""
+
+            events = 0
+            closed = False
+
+            def setup(self, estimator, context):
+                assert context.max_subtasks == 10
+
+            def on_fit_task_begin(self, estimator, context):
+                pass
+
+            def on_fit_task_end(self, estimator, context):
+                self.events += 1
+                return self.events >= 3
+
+            def teardown(self, estimator, context):
+                self.closed = True
+
+        stop = Stop()
+        model = cls(3, max_iter=100, tol=0, random_state=0).set_callbacks(stop).fit(digits)
+        assert model.n_iter_ == 30
+        assert model.stop_reason_ == "callback"
+        assert stop.closed
+
+    def test_interrupted_fit_leaves_the_old_one(self, cls, digits):
+        pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9 has no callbacks")
+
+        class Interrupt:
+            def setup(self, estimator, context): ...
+            def teardown(self, estimator, context): ...
+            def on_fit_task_begin(self, estimator, context): ...
+            def on_fit_task_end(self, estimator, context):
+                raise KeyboardInterrupt
+
+        model = cls(3, max_iter=20, random_state=0).fit(digits)
+        before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+        model.set_callbacks(Interrupt())
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(digits[:100])
+        model.set_callbacks()
+        after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+        assert after == before
+        assert model.fit(digits[:100]).embedding_.shape == (100, 3)
+
+    def test_ctrl_c(self):
+        """A real SIGINT during a long fit ends it at once, as a KeyboardInterrupt."""
+        program = """
+            import numpy as np, lognmf
+            model = lognmf.LogSparseNMF(20, max_iter=10**7, tol=0, verbose=2)
+            try:
+                model.fit(np.random.default_rng(0).random((500, 200)))
+            except KeyboardInterrupt:
+                print("fitted" if hasattr(model, "components_") else "clean")
+        """
+        command = [sys.executable, "-u", "-c", textwrap.dedent(program)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.read().splitlines()[-1] == "clean"
+
+
+class TestCompany:
+    def test_pipeline_and_grid_search(self, cls):
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import GridSearchCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import Normalizer
+
+        X, y = load_digits(n_class=3, return_X_y=True)
+        X, y = X[:150], y[:150]
+        step = cls(random_state=0, max_iter=100)
+        pipeline = make_pipeline(Normalizer(), step, LogisticRegression())
+        name = cls.__name__.lower()
+        search = GridSearchCV(pipeline, {f"{name}__n_components": [1, 8], f"{name}__lam": [0.0, 0.1]}, cv=3)
+        search.fit(X, y)
+        assert search.best_params_[f"{name}__n_components"] == 8
+        assert search.score(X, y) > 0.9
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_data_frames(self, cls, digits, library):
+        frames = pytest.importorskip(library)
+        names = [f"pixel{j}" for j in range(64)]
+        frame = frames.DataFrame(dict(zip(names, digits.T, strict=True)))
+        model = cls(3, max_iter=20, random_state=0).set_output(transform=library)
+        V = model.fit_transform(frame)
+        assert isinstance(V, frames.DataFrame)
+        assert list(V.columns) == list(model.get_feature_names_out())
+        assert model.feature_names_in_.tolist() == names
+        plain = cls(3, max_iter=20, random_state=0).fit_transform(digits)
+        np.testing.assert_allclose(V.to_numpy(), plain, rtol=1e-12)
+        assert isinstance(model.transform(frame), frames.DataFrame)
+
+    def test_pickle(self, cls, digits):
+        model = cls(3, max_iter=20, random_state=0).fit(digits)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.transform(digits), model.transform(digits))
+
+    def test_save_and_load(self, cls, digits, tmp_path):
+        model = cls(3, max_iter=20, random_state=0).fit(digits)
+        again = load(save(model, tmp_path / "model"))
+        np.testing.assert_array_equal(again.transform(digits), model.transform(digits))
+
+
+class TestMemory:
+    """Peak memory of a fit beyond X, in numbers: at most 12·(n + p)·k, and no n×p temporary."""
+
+    @pytest.mark.parametrize("kind", ["dense", "sparse"])
+    def test_peak(self, cls, kind, rng):
+        n, p, k = 800, 1500, 10
+        X = rng.random((n, p))
+        if kind == "sparse":
+            X = sp.csr_array(X * (X < 0.02))
+        model = cls(k, graph=None, lam=0.0, max_iter=12, random_state=0)
+        model.fit(X)
+        tracemalloc.start()
+        try:
+            model.fit(X)
+            peak = tracemalloc.get_traced_memory()[1] / 8
+        finally:
+            tracemalloc.stop()
+        assert peak <= 12 * (n + p) * k
+        assert peak < n * p / 3
+
+
+def test_close_duplicates_do_not_slow_or_break(cls, rng):
+    X = np.repeat(samples(rng, 4, 9), 5, axis=0)
+    model = cls(4, max_iter=300, alpha=0, beta=0, lam=0, random_state=0).fit(X)
+    assert model.reconstruction_err_ < 0.1

@@ -1,0 +1,232 @@
+"""What a model takes and what it refuses, before any work, in words."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lognmf import MODELS, knn_graph
+from problems import samples
+
+n, p = 12, 6
+GOOD = np.arange(n * p, dtype=float).reshape(n, p) % 7
+ASYMMETRIC = sp.csr_array(np.triu(np.ones((n, n)), 1))
+
+
+def with_entry(value):
+    X = GOOD.copy()
+    X[2, 3] = value
+    return X
+
+
+BAD_DATA = {
+    "nan": (with_entry(np.nan), ValueError, "NaN"),
+    "infinity": (with_entry(np.inf), ValueError, "infinity"),
+    "negative": (with_entry(-1.0), ValueError, "Negative values in data .* -1"),
+    "sparse nan": (sp.csr_array(with_entry(np.nan)), ValueError, "NaN"),
+    "sparse negative": (sp.csr_matrix(with_entry(-1.0)), ValueError, "Negative values"),
+    "one dimension": (GOOD[0], ValueError, "2D array"),
+    "three dimensions": (GOOD[None], ValueError, "dim"),
+    "no samples": (GOOD[:0], ValueError, "0 sample"),
+    "no features": (GOOD[:, :0], ValueError, "0 feature"),
+    "text": (GOOD.astype(str).astype(object) + "x", ValueError, "could not convert"),
+    "complex": (GOOD + 1j, ValueError, "Complex data"),
+    "nothing": (None, ValueError, "array"),
+    "too large for float32": (with_entry(1e19).astype(np.float32), ValueError, "too large for float32"),
+    "too large for float64": (with_entry(1e160), ValueError, "too large for float64"),
+}
+
+BAD_PARAMETERS = {
+    "n_components": [
+        (0, ValueError),
+        (-1, ValueError),
+        (2.5, TypeError),
+        ("auto", TypeError),
+        (True, TypeError),
+    ],
+    "alpha": [
+        (-1, ValueError),
+        (np.nan, ValueError),
+        (np.inf, ValueError),
+        ("1", TypeError),
+        (None, TypeError),
+    ],
+    "beta": [(-0.1, ValueError)],
+    "gamma": [(-0.1, ValueError), (np.inf, ValueError)],
+    "lam": [(-1, ValueError), ([1.0], TypeError)],
+    "penalty": [("l2", ValueError), (None, ValueError)],
+    "row_norm": [("l1", ValueError)],
+    "init": [("zeros", ValueError), ("nndsvd", ValueError)],
+    "solver": [("cd", ValueError)],
+    "n_neighbors": [(0, ValueError), (1.5, TypeError)],
+    "n_init": [(0, ValueError)],
+    "max_iter": [(-1, ValueError), (1.5, TypeError)],
+    "eval_every": [(0, ValueError)],
+    "tol": [(-1e-3, ValueError), ("small", TypeError)],
+    "random_state": [("seed", ValueError)],
+    "graph": [
+        ("nn", ValueError),
+        (3, TypeError),
+        (np.ones((n, n - 1)), ValueError),
+        (sp.csr_array(np.ones((n + 1, n + 1))), ValueError),
+        (ASYMMETRIC, ValueError),
+        (-sp.eye_array(n), ValueError),
+        (np.full((n, n), np.nan), ValueError),
+    ],
+}
+
+
+@pytest.fixture(params=MODELS)
+def cls(request):
+    return MODELS[request.param]
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data(cls, case):
+    X, error, words = BAD_DATA[case]
+    model = cls(3)
+    with pytest.raises(error, match=words):
+        model.fit(X)
+    assert not hasattr(model, "components_")
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_for_transform(cls, case):
+    X, error, words = BAD_DATA[case]
+    model = cls(3, max_iter=2).fit(GOOD)
+    with pytest.raises(error, match=words):
+        model.transform(X)
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "value", "error"),
+    [
+        (cls, name, *case)
+        for cls in MODELS.values()
+        for name, cases in BAD_PARAMETERS.items()
+        if name in cls().get_params()
+        for case in cases
+    ],
+)
+def test_bad_parameter(cls, name, value, error):
+    model = cls(3, max_iter=2).set_params(**{name: value})
+    with pytest.raises(error, match="seed" if name == "random_state" else name):
+        model.fit(GOOD)
+    assert not hasattr(model, "components_")
+
+
+@pytest.mark.parametrize(
+    ("U0", "V0", "words"),
+    [
+        (np.ones((p, 2)), None, r"U0 must have shape \(6, 3\); got \(6, 2\)"),
+        (None, np.ones((p, 3)), r"V0 must have shape \(12, 3\)"),
+        (-np.ones((p, 3)), np.ones((n, 3)), "U0 must be finite and nonnegative"),
+        (np.ones((p, 3)), np.full((n, 3), np.nan), "V0 must be finite"),
+    ],
+)
+def test_bad_start(cls, U0, V0, words):
+    with pytest.raises(ValueError, match=words):
+        cls(3).fit(GOOD, U0=U0, V0=V0)
+
+
+def test_wrong_number_of_features(cls):
+    model = cls(3, max_iter=2).fit(GOOD)
+    with pytest.raises(ValueError, match="expecting 6 features"):
+        model.transform(GOOD[:, :4])
+    with pytest.raises(ValueError, match=r"V must have shape \(samples, 3\)"):
+        model.inverse_transform(GOOD)
+
+
+def test_not_fitted(cls):
+    from sklearn.exceptions import NotFittedError
+
+    for method in ("transform", "inverse_transform"):
+        with pytest.raises(NotFittedError):
+            getattr(cls(), method)(GOOD)
+
+
+def huge(rng):
+    return 1e150 * samples(rng, 12, 8)
+
+
+DEGENERATE = {
+    "zero rows": lambda rng: samples(rng) * (np.arange(12) % 3 > 0)[:, None],
+    "zero columns": lambda rng: samples(rng) * (np.arange(9) % 3 > 0),
+    "all zero": lambda rng: np.zeros((12, 9)),
+    "duplicates": lambda rng: np.repeat(samples(rng)[:3], 4, axis=0),
+    "all equal": lambda rng: np.ones((12, 9)),
+    "more components than samples": lambda rng: samples(rng, 4, 9),
+    "more components than features": lambda rng: samples(rng, 12, 2),
+    "one sample": lambda rng: samples(rng, 1, 9),
+    "one feature": lambda rng: rng.random((12, 1)),
+    "huge": huge,
+    "tiny": lambda rng: 1e-150 * samples(rng),
+    "huge and tiny": lambda rng: 10 ** rng.uniform(-150, 150, size=(12, 9)),
+    "integers": lambda rng: rng.integers(0, 255, size=(12, 9)),
+    "booleans": lambda rng: rng.random((12, 9)) < 0.5,
+    "fortran": lambda rng: np.asfortranarray(samples(rng)),
+    "strided": lambda rng: samples(rng, 24, 18)[::2, ::2],
+    "big-endian": lambda rng: samples(rng).astype(">f8"),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize(
+    "weights", [{}, {"alpha": 0.0, "beta": 0.0, "lam": 0.0}, {"lam": 100.0, "alpha": 1.0}]
+)
+@pytest.mark.parametrize("init", ["random", "nndsvdar"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_degenerate_data_give_finite_nonnegative_results(cls, case, weights, init, sparse, rng):
+    X = DEGENERATE[case](rng)
+    if sparse:
+        X = sp.csr_array(X.astype(X.dtype.newbyteorder("=")))
+    if not sparse:
+        X.flags.writeable = False
+    k = 5
+    model = cls(k, init=init, max_iter=30, random_state=0, **weights)
+    V = model.fit_transform(X)
+    results = [
+        V,
+        model.components_,
+        model.transform(X),
+        model.history_["objective"],
+        model.reconstruction_err_,
+    ]
+    results.append(model.inverse_transform(V))
+    if hasattr(model, "outliers"):
+        results += [model.outlier_share_, model.outlier_norm_]
+        assert np.isfinite(model.outliers(X)).all()
+    for values in results:
+        assert np.isfinite(values).all()
+        assert (np.asarray(values) >= 0).all()
+    assert V.shape == (X.shape[0], k)
+    objective = model.history_["objective"]
+    assert (np.diff(objective) <= 1e-12 * objective[0]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.uint8])
+def test_dtypes(cls, dtype):
+    expected = np.float32 if dtype == np.float32 else np.float64
+    model = cls(3, max_iter=5, random_state=0)
+    V = model.fit_transform(GOOD.astype(dtype))
+    assert V.dtype == model.components_.dtype == model.transform(GOOD.astype(dtype)).dtype == expected
+    assert isinstance(model.objective_, float)
+
+
+def test_float32_is_near_float64(cls, rng):
+    X = samples(rng, 40, 20)
+    U0, V0 = rng.random((20, 3)), rng.random((40, 3))
+    double, single = (
+        cls(3, max_iter=50, tol=0).fit(X.astype(dtype), U0=U0, V0=V0) for dtype in (np.float64, np.float32)
+    )
+    np.testing.assert_allclose(single.embedding_, double.embedding_, atol=2e-3)
+    np.testing.assert_allclose(single.objective_, double.objective_, rtol=1e-4)
+
+
+def test_input_is_not_changed(cls, rng):
+    X = samples(rng)
+    W = knn_graph(X, 3)
+    U0, V0 = rng.random((9, 3)), rng.random((12, 3))
+    before = X.copy(), W.toarray(), U0.copy(), V0.copy()
+    cls(3, graph=W, max_iter=5).fit(X, U0=U0, V0=V0)
+    for array, copy in zip((X, W.toarray(), U0, V0), before, strict=True):
+        np.testing.assert_array_equal(array, copy)
