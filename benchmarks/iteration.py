@@ -21,7 +21,7 @@ from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import oracle  # noqa: E402
+import oracle
 
 WEIGHTS = {"alpha": 0.01, "beta": 0.01, "lam": 1.0}
 GAMMA = 1.0
@@ -33,7 +33,7 @@ def candidates(n, p, k, dtype):
     X = rng.random((n, p)).astype(dtype)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     # A start at the data's own scale: the random [0, 1) one has residuals of 100.
-    U, V = (np.sqrt(4 / (k * np.sqrt(p))) * rng.random((m, 1, k)).astype(dtype) for m in (p, n))
+    U, V = (float(np.sqrt(4 / (k * np.sqrt(p)))) * rng.random((m, 1, k)).astype(dtype) for m in (p, n))
     W = knn_graph(X)
     weights = {name: np.array([value], dtype=dtype) for name, value in WEIGHTS.items()}
     fits = {
@@ -78,7 +78,9 @@ def measure(functions, rounds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--shape", type=int, nargs=3, default=(1440, 1024, 20), metavar=("N", "P", "K"))
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--rounds", type=int, default=40)

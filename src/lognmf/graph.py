@@ -56,6 +56,9 @@ def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr
     if is_torch(X):
         X = to_numpy(X)
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
     n = X.shape[0]
     check_integer("n_neighbors", n_neighbors, 1)
     if n_neighbors >= n:
@@ -79,15 +82,23 @@ def _binary(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) 
 
 
 def _heat(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
-    width = squared.mean()
+    pairs = np.minimum(rows, columns) * X.shape[0] + np.maximum(rows, columns)
+    width = squared[np.unique(pairs, return_index=True)[1]].mean()  # a mutual edge counts once
     return np.exp(-squared / width) if width > 0 else np.ones(len(rows))
 
 
 def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
-    norms = squared_row_norms(X).astype(np.float64)
-    inner = (norms[rows] + norms[columns] - squared) / 2
-    lengths = np.sqrt(norms[rows] * norms[columns])
-    return np.clip(np.divide(inner, lengths, out=np.zeros_like(inner), where=lengths > 0), 0, 1)
+    lengths = np.sqrt(squared_row_norms(X.astype(np.float64, copy=False)))
+    scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    unit = sp.csr_array(sp.diags_array(scale) @ X) if sp.issparse(X) else scale[:, None] * X
+    cosines = np.empty(len(rows))
+    step = max(1, _BLOCK // X.shape[1])
+    for start in range(0, len(rows), step):
+        block = slice(start, start + step)
+        one, other = unit[rows[block]], unit[columns[block]]
+        products = one.multiply(other) if sp.issparse(unit) else one * other
+        cosines[block] = np.asarray(products.sum(axis=1)).reshape(-1)
+    return np.clip(cosines, 0, 1)
 
 
 WEIGHTINGS: dict[str, Callable[..., np.ndarray]] = {"binary": _binary, "heat": _heat, "cosine": _cosine}

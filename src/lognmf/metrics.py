@@ -72,7 +72,8 @@ def normalized_mutual_info(y: Any, labels: Any, average: str = "max") -> float:
     if average not in _AVERAGES:
         msg = f"average must be one of {list(_AVERAGES)}; got {average!r}."
         raise ValueError(msg)
-    y, labels = _pair(y, labels)
+    # As codes: scikit-learn warns of labels that are fractions.
+    y, labels = (np.unique(side, return_inverse=True)[1] for side in _pair(y, labels))
     return float(normalized_mutual_info_score(y, labels, average_method=average))
 
 
@@ -107,7 +108,7 @@ def hoyer_sparseness(M: Any) -> float:
         zeros, and one of a single entry, count as 1.
     """
     if sp.issparse(M):
-        size, entries = M.shape[0] * M.shape[1], M.data
+        size, entries = M.shape[0] * M.shape[1], _stored(M)
     else:
         entries = to_numpy(M) if is_torch(M) else np.asarray(M)
         size = entries.size
@@ -121,6 +122,13 @@ def hoyer_sparseness(M: Any) -> float:
     entries = entries / largest  # neither sum can overflow or vanish
     ratio = entries.sum() / np.sqrt(entries @ entries)
     return float(np.clip((np.sqrt(size) - ratio) / (np.sqrt(size) - 1), 0, 1))
+
+
+def _stored(M: Any) -> np.ndarray:
+    """Entries of a sparse matrix of any format, each once."""
+    M = sp.coo_array(M, copy=True)
+    M.sum_duplicates()
+    return M.data
 
 
 def normalized_cut(W: Any, labels: Any) -> float:
@@ -141,17 +149,17 @@ def normalized_cut(W: Any, labels: Any) -> float:
         Between 0 and the number of clusters.
     """
     labels = column_or_1d(to_numpy(labels) if is_torch(labels) else labels)
-    W = sp.csr_array(W)
+    W = sp.coo_array(W)
     if W.shape != (len(labels), len(labels)):
         msg = (
             f"W must be {len(labels)}×{len(labels)} for {len(labels)} labels; got {W.shape[0]}×{W.shape[1]}."
         )
         raise ValueError(msg)
     _, cluster = np.unique(labels, return_inverse=True)
-    member = sp.csr_array((np.ones(len(labels)), (np.arange(len(labels)), cluster)))
-    volume = member.T @ np.asarray(W.sum(axis=1)).reshape(-1)
-    inside = np.asarray((member * (W @ member)).sum(axis=0)).reshape(-1)
-    return float(np.divide(volume - inside, volume, out=np.zeros_like(volume), where=volume > 0).sum())
+    i, j = W.coords
+    volume = np.bincount(cluster[i], weights=W.data)
+    cut = np.bincount(cluster[i], weights=np.where(cluster[i] != cluster[j], W.data, 0))
+    return float(np.divide(cut, volume, out=np.zeros(len(volume)), where=volume > 0).sum())
 
 
 def _pair(y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -119,6 +119,9 @@ def _array(M: Any, name: str, ndim: int | None = None) -> Array:
     if not is_torch(M):
         M = np.asarray(M)
     xp = namespace(M)
+    if xp.isdtype(M.dtype, "complex floating"):
+        msg = f"{name} must hold real numbers; got {M.dtype}."
+        raise ValueError(msg)
     if not xp.isdtype(M.dtype, "real floating"):
         M = xp.asarray(M, dtype=xp.float64)
     if ndim is not None and M.ndim != ndim:
@@ -130,9 +133,19 @@ def _array(M: Any, name: str, ndim: int | None = None) -> Array:
     return M
 
 
+def _lengths(M: Array) -> Array:
+    """Norms of the rows; their squares may neither overflow nor vanish."""
+    xp = namespace(M)
+    if M.shape[1] == 0:
+        return xp.sum(M, axis=1)
+    largest = xp.max(xp.abs(M), axis=1)
+    unit = xp.where(largest > 0, largest, xp.ones_like(largest))
+    return largest * xp.linalg.vector_norm(M / unit[:, None], axis=1)
+
+
 def _norm(M: Any, row_norm: RowNorm) -> float:
     M = _array(M, "M", ndim=2)
-    lengths = namespace(M).linalg.vector_norm(M, axis=1)
+    lengths = _lengths(M)
     return float(to_numpy(row_norm.value(lengths)).sum(dtype=np.float64))
 
 
@@ -140,5 +153,5 @@ def _shrink(Y: Any, tau: float, row_norm: RowNorm) -> Array:
     Y = _array(Y, "Y", ndim=2)
     check_nonnegative("tau", tau)
     xp = namespace(Y)
-    r = xp.linalg.vector_norm(Y, axis=1)
+    r = _lengths(Y)
     return (1 - kept_share(row_norm, r, xp.full_like(r, float(tau))))[:, None] * Y

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import uuid
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +64,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         },
         "fitted": {name: _pack(f"fitted:{name}", v, arrays) for name, v in fitted.items()},
     }
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    # Not mkstemp: its file may be read by its owner only.
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             np.savez_compressed(file, json=np.array(json.dumps(text)), **arrays)  # type: ignore[arg-type]
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return path
 
@@ -87,11 +89,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     fitted estimator
         With NumPy arrays; it transforms torch tensors all the same.
     """
-    with np.load(path, allow_pickle=False) as file:
-        if "json" not in file:
-            msg = f"{path} holds no model: it was not written by lognmf.save."
-            raise ValueError(msg)
-        text = json.loads(str(file["json"]))
+    with Path(path).open("rb") as opened:
+        try:
+            file = np.load(opened, allow_pickle=False)
+            text = json.loads(str(file["json"]))
+            text["class"], text["format"], text["params"], text["fitted"]
+        except (zipfile.BadZipFile, EOFError, LookupError, TypeError, ValueError) as error:
+            msg = f"{path} holds no model: it was not written by lognmf.save, or is damaged."
+            raise ValueError(msg) from error
         classes = {cls.__name__: cls for cls in MODELS.values()}
         if text["format"] != _FORMAT or text["class"] not in classes:
             msg = (

@@ -55,6 +55,11 @@ def like(values: Any, pattern: Array) -> Array:
     return xp.asarray(values, dtype=pattern.dtype, device=device)
 
 
+def factor_pattern(X: Matrix) -> Array:
+    """An array in whose library, dtype and device the factors of ``X`` live."""
+    return np.empty(0, dtype=X.dtype) if sp.issparse(X) else X
+
+
 def operator_like(W: sp.sparray, pattern: Array) -> Matrix:
     """Sparse ``W`` as what can be multiplied with ``pattern``: its dtype, library, device."""
     if isinstance(pattern, np.ndarray):
@@ -65,6 +70,7 @@ def operator_like(W: sp.sparray, pattern: Array) -> Matrix:
     W = sp.csr_array(W)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
         return torch.sparse_csr_tensor(
             torch.as_tensor(W.indptr, dtype=torch.int64),
             torch.as_tensor(W.indices, dtype=torch.int64),

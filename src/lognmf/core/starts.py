@@ -9,7 +9,7 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from lognmf.core.arrays import Matrix, to_numpy
+from lognmf.core.arrays import Matrix, factor_pattern, like, product, to_numpy
 
 Start = Callable[[Matrix, int, np.random.RandomState], tuple[np.ndarray, np.ndarray]]
 """``(X, k, rng) -> U (p, k), V (n, k)`` in NumPy float64, drawing only from ``rng``."""
@@ -19,6 +19,18 @@ def random(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, n
     """Uniform on [0, 1): the paper's start."""
     n, p = X.shape
     return rng.uniform(size=(p, k)), rng.uniform(size=(n, k))
+
+
+def scaled(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """The random start with U at the scale of the data: the best multiple of ``V Uᵀ`` for X.
+
+    For unit-norm samples the plain random start is some hundred times too large. The first
+    update of U repairs that, unless an outlier part may absorb the whole misfit: then hardly
+    anything moves for hundreds of iterations.
+    """
+    U, V = random(X, k, rng)
+    XU = to_numpy(product(X, like(U[:, None, :], factor_pattern(X))))[:, 0, :]
+    return U * (np.sum(XU * V) / np.sum((U.T @ U) * (V.T @ V))), V
 
 
 def nndsvda(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
@@ -43,7 +55,12 @@ def nndsvdar(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray,
     return filled(U), filled(V)
 
 
-STARTS: dict[str, Start] = {"random": random, "nndsvda": nndsvda, "nndsvdar": nndsvdar}
+STARTS: dict[str, Start] = {
+    "random": random,
+    "scaled": scaled,
+    "nndsvda": nndsvda,
+    "nndsvdar": nndsvdar,
+}
 """Starts by the estimators' ``init``."""
 
 

@@ -14,13 +14,13 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, product, to_numpy
+from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, product, to_numpy
 from lognmf.core.loop import iterate
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.state import Solution
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
-from lognmf.models.validation import check_factor, check_samples, factor_pattern
+from lognmf.models.validation import check_factor, check_samples
 from lognmf.parameters import check_choice, check_integer, check_nonnegative
 
 

@@ -46,9 +46,11 @@ class LogSparseNMF(FactorModel):
     ----------
     n_components : int, default=10
         Number of components k.
-    alpha, beta : float, default=0.001
-        Weights of the sparsity of the parts U and of the codes V.
-    lam : float, default=1.0
+    alpha : float, default=0.01
+        Weight of the sparsity of the parts U.
+    beta : float, default=0.001
+        Weight of the sparsity of the codes V.
+    lam : float, default=0.1
         Weight of the graph.
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
@@ -56,8 +58,9 @@ class LogSparseNMF(FactorModel):
         Neighbour graph: built from X, none, or given (symmetric, nonnegative).
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
-    init : {"random", "nndsvda", "nndsvdar"}, default="random"
-        Start: uniform on [0, 1) as in the paper, or NNDSVD with its zeros filled.
+    init : {"random", "scaled", "nndsvda", "nndsvdar"}, default="random"
+        Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
+        or NNDSVD with its zeros filled.
     n_init : int, default=1
         Starts, run together as one batch; the best objective wins.
     solver : {"mu"}, default="mu"
@@ -130,9 +133,9 @@ class LogSparseNMF(FactorModel):
         self,
         n_components: int = 10,
         *,
-        alpha: float = 0.001,
+        alpha: float = 0.01,
         beta: float = 0.001,
-        lam: float = 1.0,
+        lam: float = 0.1,
         penalty: str = "log",
         graph: Any = "knn",
         n_neighbors: int = 5,

@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from lognmf.core.arrays import Array, Matrix, like, product, to_numpy
+from lognmf.core.arrays import Array, Matrix, factor_pattern, like, product, to_numpy
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import Codes
 from lognmf.core.state import State
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import FactorModel
 from lognmf.models.log_sparse import regularised
-from lognmf.models.validation import build_graph, check_graph_parameters, check_samples, factor_pattern
+from lognmf.models.validation import build_graph, check_graph_parameters, check_samples
 from lognmf.parameters import check_choice
 
 
@@ -36,12 +36,14 @@ class RobustLogSparseNMF(FactorModel):
     ----------
     n_components : int, default=10
         Number of components k.
-    alpha, beta : float, default=0.001
-        Weights of the sparsity of the parts U and of the codes V.
+    alpha : float, default=0.01
+        Weight of the sparsity of the parts U.
+    beta : float, default=0.001
+        Weight of the sparsity of the codes V.
     gamma : float, default=1.0
         Weight of the outlier part. For samples of unit norm nothing is taken out of a
         residual of norm up to gamma/2, and nothing at all once gamma >= 2.
-    lam : float, default=1.0
+    lam : float, default=0.1
         Weight of the graph.
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
@@ -51,8 +53,10 @@ class RobustLogSparseNMF(FactorModel):
         Neighbour graph: built from X, none, or given (symmetric, nonnegative).
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
-    init : {"random", "nndsvda", "nndsvdar"}, default="random"
-        Start: uniform on [0, 1) as in the paper, or NNDSVD with its zeros filled.
+    init : {"random", "scaled", "nndsvda", "nndsvdar"}, default="scaled"
+        Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
+        or NNDSVD with its zeros filled. From "random" an outlier part absorbs the misfit of
+        the start, and hundreds of iterations hardly move (the paper's behaviour).
     n_init : int, default=1
         Starts, run together as one batch; the best objective wins.
     solver : {"mu"}, default="mu"
@@ -125,15 +129,15 @@ class RobustLogSparseNMF(FactorModel):
         self,
         n_components: int = 10,
         *,
-        alpha: float = 0.001,
+        alpha: float = 0.01,
         beta: float = 0.001,
         gamma: float = 1.0,
-        lam: float = 1.0,
+        lam: float = 0.1,
         penalty: str = "log",
         row_norm: str = "l2log",
         graph: Any = "knn",
         n_neighbors: int = 5,
-        init: str = "random",
+        init: str = "scaled",
         n_init: int = 1,
         solver: str = "mu",
         max_iter: int = 500,

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
+from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.graph import knn_graph
 from lognmf.parameters import check_integer
 
@@ -140,8 +140,3 @@ def _check_graph(W: Any, n: int) -> sp.csr_array:
         msg = "graph must be symmetric, but it differs from its transpose; W.maximum(W.T) makes it so."
         raise ValueError(msg)
     return W
-
-
-def factor_pattern(X: Matrix) -> Array:
-    """An array in whose library, dtype and device the factors of ``X`` live."""
-    return np.empty(0, dtype=X.dtype) if sp.issparse(X) else X

@@ -25,13 +25,14 @@ class L2Log:
         that small results keep their digits.
         """
         xp = namespace(r)
-        inside = (1 + r) ** 2 / 4 - tau
-        root = xp.sqrt(xp.where(inside > 0, inside, xp.zeros_like(inside)))
+        middle, edge = (1 + r) / 2, xp.sqrt(tau)
+        inside = middle - edge  # (1 + r)²/4 − τ is its product with (middle + edge)
+        root = xp.sqrt(xp.where(inside > 0, inside, xp.zeros_like(inside))) * xp.sqrt(middle + edge)
         half = (r - 1) / 2
         below_one = r < 1
         xi = xp.where(below_one, (r - tau) / xp.where(below_one, root - half, xp.ones_like(r)), half + root)
         candidate = (inside > 0) & (xi > 0)
         xi = xp.where(candidate, xi, xp.zeros_like(xi))
         # f(ξ) ≤ f(0) with f(x) = (x − r)²/2 + τ log(1 + x), multiplied out so that r² cancels.
-        no_worse = xi * (xi / 2 - r) + tau * xp.log1p(xi) <= 0
+        no_worse = xi / 2 - r + tau * xp.log1p(xi) / xp.where(candidate, xi, xp.ones_like(xi)) <= 0
         return xp.where(candidate & no_worse, xi, xp.zeros_like(xi))

@@ -14,7 +14,7 @@ def squared_residuals(
     """``r_i² = ‖x_i − U v_i‖²`` of every sample and setting, shape (n, B).
 
     The short form ``‖x‖² − 2 (XU)·v + vᵀ(UᵀU)v`` needs no product with ``X``, but loses
-    digits where the fit is close. Samples where it may have lost more than a third of
+    digits where the fit is close. Samples where it may have lost more than half of
     them are taken explicitly, in small blocks of rows; ``matter_above`` (B,) says below
     which value nobody looks, so that no work is spent there.
     """
@@ -22,7 +22,7 @@ def squared_residuals(
     size = squared_norms[:, None]
     short = size - 2 * row_dot(XU, V) + row_dot(mix(V, gram(U, U)), V)
     short = xp.where(short > 0, short, xp.zeros_like(short))
-    doubtful = short < float(xp.finfo(U.dtype).eps) ** (1 / 3) * size
+    doubtful = short < float(xp.finfo(U.dtype).eps) ** 0.5 * size
     if matter_above is not None:
         doubtful = doubtful & (short > matter_above)
     if not bool(xp.any(doubtful)):

@@ -62,8 +62,9 @@ class Robust:
         None where S = 0 in every setting: the iteration is then that of the plain fit.
         """
         tau = self.weight / 2
-        # No norm of the paper takes anything out of a residual below τ; so its digits don't matter.
-        squared = self.plain.squared_residuals(U, V, XU, matter_above=(tau / 2) ** 2)
+        # Neither norm takes anything out of a residual below min(τ, √τ): its digits don't matter.
+        matter_above = namespace(tau).minimum(tau, tau**2) / 4
+        squared = self.plain.squared_residuals(U, V, XU, matter_above)
         kept = kept_share(self.row_norm, squared**0.5, tau)
         return kept if bool(namespace(kept).any(kept < 1)) else None
 

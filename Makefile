@@ -1,0 +1,48 @@
+# Everything sets itself up: on a fresh clone only Python >= 3.11 and make are needed.
+PYTHON ?= python3
+BIN := .venv/bin
+# A CPU build of torch, used by the tests where pip has one; a build with CUDA is never pulled in.
+CPU_TORCH := torch==2.13.0
+# The tests run in several processes: one thread each.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test check format bench clean
+
+demo: .venv/.cli  ## the main job on an embedded data set; results in demo/
+	$(BIN)/lognmf fit digits -k 10 --out demo --force
+
+test: .venv/.dev  ## all default tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto
+
+check: .venv/.dev  ## formatting, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/.dev  ## make the formatting right
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.dev  ## speed and memory against their floors, in one run
+	$(BIN)/python benchmarks/iteration.py
+	$(BIN)/python benchmarks/memory.py
+
+clean:
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lognmf needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/.cli: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[cli]"
+	touch $@
+
+.venv/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@if $(BIN)/python -m pip install --quiet --dry-run --no-deps --report - $(CPU_TORCH) 2>/dev/null \
+		| grep -q '"version": "[^"]*+cpu"'; \
+	then $(BIN)/python -m pip install --quiet $(CPU_TORCH); \
+	else echo "No CPU build of torch at hand: the tests that need it will be skipped."; fi
+	touch $@ .venv/.cli

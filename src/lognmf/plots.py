@@ -1,0 +1,283 @@
+"""One function per figure. Each returns a matplotlib Figure and touches no global state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lognmf.core.arrays import is_torch, to_numpy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["convergence", "embedding", "parts"]
+
+_MOST_PARTS = 64
+_MOST_BARS = 8
+_MOST_POINTS = 20_000
+_MOST_NAMES = 25
+_DARK, _ACCENT = "#333333", "#2a6f97"
+
+
+def convergence(history: Mapping[str, Any]) -> Figure:
+    """The objective over the iterations, and its relative decrease, which decides when to stop.
+
+    Parameters
+    ----------
+    history : mapping
+        ``iteration`` and ``objective``, as in ``history_``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    iteration, objective = np.asarray(history["iteration"]), np.asarray(history["objective"], dtype=float)
+    figure = _figure(9, 3.4)
+    left, right = figure.subplots(1, 2)
+    left.plot(iteration, objective, color=_ACCENT, linewidth=1.8, marker="." if len(objective) < 30 else "")
+    left.set(xlabel="iteration", ylabel="objective", title=f"Objective, {objective[-1]:.5g} at the end")
+    if objective.min() > 0:
+        left.set_yscale("log")
+    size = np.abs(objective[:-1]) * np.diff(iteration)
+    fall = np.divide(-np.diff(objective), size, out=np.zeros(len(size)), where=size > 0)
+    if (fall > 0).any():
+        shown = np.where(fall > 0, fall, np.nan)
+        right.plot(iteration[1:], shown, color=_ACCENT, linewidth=1.8, marker="." if len(fall) < 30 else "")
+        right.set_yscale("log")
+    else:
+        right.text(0.5, 0.5, "no decrease", ha="center", va="center", color="0.4", transform=right.transAxes)
+    right.set(xlabel="iteration", ylabel="decrease / objective", title="Relative decrease per iteration")
+    for axes in (left, right):
+        _tidy(axes)
+        axes.set_xlim(0, max(iteration[-1], 1))
+        axes.grid(color="0.9", linewidth=0.8)
+    return figure
+
+
+def parts(
+    components: Any,
+    image_shape: tuple[int, int] | None = None,
+    order: Sequence[int] | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+) -> Figure:
+    """The parts: images if their shape is known, else the largest features of each.
+
+    Parameters
+    ----------
+    components : array of shape (k, p)
+        The parts, as in ``components_``. At most 64 are drawn.
+    image_shape : (int, int), optional
+        Height and width of a part, with ``height · width = p``.
+    order : sequence of int, optional
+        Which parts, in which order; default 0, 1, ….
+    feature_names : sequence of str, optional
+        Names of the p features.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    components = _numpy(components)
+    p = components.shape[1]
+    if image_shape is not None and math.prod(image_shape) != p:
+        msg = f"image_shape {image_shape} has {math.prod(image_shape)} pixels, but a part has {p} features."
+        raise ValueError(msg)
+    order = list(range(len(components)) if order is None else order)
+    shown = order[:_MOST_PARTS]
+    columns = min(len(shown), math.ceil(math.sqrt(2 * len(shown))))
+    rows = math.ceil(len(shown) / columns)
+    if image_shape is None:
+        figure = _bars(components, shown, (rows, columns), feature_names)
+    else:
+        figure = _images(components, shown, (rows, columns), image_shape)
+    cut = "" if len(shown) == len(order) else f", the first {len(shown)} of {len(order)}"
+    figure.suptitle(f"Parts: columns of U{cut}", fontsize=12, color=_DARK)
+    return figure
+
+
+def embedding(V: Any, labels: Any = None, share: Any = None) -> Figure:
+    """The codes: a map of the samples, and the matrix itself sorted by cluster.
+
+    Parameters
+    ----------
+    V : array of shape (n, k)
+        Codes, as in ``embedding_``. Of very many samples an even selection is drawn.
+    labels : array of shape (n,), optional
+        Clusters, as integers from 0.
+    share : array of shape (n,), optional
+        Outlier shares, as in ``outlier_share_``; samples with a positive one are marked.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    V = _numpy(V)
+    drawn = np.unique(np.linspace(0, len(V) - 1, min(len(V), _MOST_POINTS)).astype(int))
+    clusters = np.zeros(len(V), dtype=int) if labels is None else _numpy(labels).astype(int)
+    outlier = np.zeros(len(V), dtype=bool) if share is None else _numpy(share) > 0
+    figure = _figure(12, 5.4)
+    left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
+    places, explained = _principal_plane(V)
+    _draw_map(left, places[drawn], clusters[drawn], outlier[drawn], named=labels is not None)
+    left.set_xlabel(f"first principal axis ({explained[0]:.0%} of the variance)")
+    left.set_ylabel(f"second principal axis ({explained[1]:.0%})")
+    some = "" if len(drawn) == len(V) else f", {len(drawn)} of {len(V)} samples"
+    left.set_title(f"Map of the codes{some}")
+    _draw_codes(figure, right, V[drawn], clusters[drawn], named=labels is not None)
+    return figure
+
+
+# Parts ---------------------------------------------------------------------------------
+
+
+def _images(
+    components: np.ndarray, shown: list[int], grid: tuple[int, int], shape: tuple[int, int]
+) -> Figure:
+    rows, columns = grid
+    width = min(1.5, 14 / columns)
+    figure = _figure(max(width * columns, 3), max((width * shape[0] / shape[1] + 0.25) * rows + 0.4, 1.5))
+    signed = components.min() < 0
+    for axes, j in _grid(figure, grid, shown):
+        image = components[j].reshape(shape)
+        largest = abs(image).max() or 1.0
+        axes.imshow(
+            image, cmap="RdBu_r" if signed else "gray_r", vmin=-largest if signed else 0, vmax=largest
+        )
+        axes.set_title(str(j), fontsize=9, color=_DARK, pad=3)
+        axes.set(xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set_color("0.8")
+    return figure
+
+
+def _bars(
+    components: np.ndarray, shown: list[int], grid: tuple[int, int], names: Sequence[str] | None
+) -> Figure:
+    rows, columns = grid
+    count = min(_MOST_BARS, components.shape[1])
+    figure = _figure(max(2.4 * columns, 3.5), (0.19 * count + 0.55) * rows + 0.5)
+    for axes, j in _grid(figure, grid, shown):
+        top = np.argsort(-abs(components[j]), kind="stable")[:count]
+        axes.barh(range(count), components[j, top], color=_ACCENT, height=0.7)
+        words = [str(i) if names is None else _shorten(names[i]) for i in top]
+        axes.set_yticks(range(count), words, fontsize=8)
+        axes.invert_yaxis()
+        axes.set_title(str(j), fontsize=9, color=_DARK, pad=3)
+        axes.set_xticks([])
+        _tidy(axes)
+        axes.spines["bottom"].set_visible(False)
+        axes.tick_params(length=0)
+    return figure
+
+
+def _grid(figure: Figure, grid: tuple[int, int], shown: list[int]) -> list[tuple[Axes, int]]:
+    """Axes for every part; places without one stay empty."""
+    places = figure.subplots(*grid, squeeze=False).reshape(-1)
+    for axes in places[len(shown) :]:
+        axes.set_axis_off()
+    return list(zip(places, shown, strict=False))
+
+
+def _shorten(name: str, most: int = 16) -> str:
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
+
+
+# Codes ---------------------------------------------------------------------------------
+
+
+def _principal_plane(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places (n, 2) of the samples on the two widest axes, and the shares of the variance."""
+    centred = V.astype(np.float64) - V.mean(axis=0, dtype=np.float64)
+    variances, axes = np.linalg.eigh(centred.T @ centred)
+    widest = np.argsort(variances)[::-1][:2]
+    places, explained = np.zeros((len(V), 2)), np.zeros(2)
+    places[:, : len(widest)] = centred @ axes[:, widest]
+    explained[: len(widest)] = variances[widest].clip(0) / (variances.clip(0).sum() or 1.0)
+    return places, explained
+
+
+def _draw_map(
+    axes: Axes, places: np.ndarray, clusters: np.ndarray, outlier: np.ndarray, *, named: bool
+) -> None:
+    size = float(np.clip(6000 / len(places), 3, 30))
+    axes.scatter(places[:, 0], places[:, 1], c=_colours(clusters), s=size, alpha=0.75, linewidths=0)
+    if outlier.any():
+        x, y = places[outlier].T
+        label = f"outlier ({outlier.sum()})"
+        axes.scatter(x, y, s=3 * size + 12, c="none", edgecolors="k", linewidths=0.9, label=label)
+        axes.legend(loc="best", frameon=True, framealpha=0.9, edgecolor="0.8", fontsize=9)
+    present = np.unique(clusters)
+    for c in present if named and len(present) <= _MOST_NAMES else ():
+        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.6", "alpha": 0.85}
+        middle = np.median(places[clusters == c], axis=0)
+        axes.annotate(str(c), middle, ha="center", va="center", fontsize=9, color=_DARK, bbox=box)
+    axes.margins(0.04)
+    _tidy(axes)
+
+
+def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray, *, named: bool) -> None:
+    """Heat map of V: columns of equal height, samples by cluster, components by the cluster they serve."""
+    heights = V / np.where((top := abs(V).max(axis=0)) > 0, top, 1)
+    present = np.unique(clusters)
+    means = np.stack([heights[clusters == c].mean(axis=0) for c in present])
+    components = np.lexsort((-means.max(axis=0), means.argmax(axis=0)))
+    own = heights[np.arange(len(V)), heights.argmax(axis=1)]
+    samples = np.lexsort((-own, heights[:, components].argmax(axis=1), clusters))
+    ends = np.searchsorted(clusters[samples], present, side="right")
+    picture = axes.imshow(
+        heights[samples][:, components],
+        aspect="auto",
+        cmap="viridis",
+        vmin=min(0.0, float(heights.min())),
+        vmax=1,
+        interpolation="nearest",
+    )
+    if named:
+        for end in ends[:-1]:
+            axes.axhline(end - 0.5, color="white", linewidth=min(1, 15 / len(present)))
+        step = math.ceil(len(present) / _MOST_NAMES)
+        middles = (np.r_[0, ends[:-1]] + ends - 1) / 2
+        axes.set_yticks(middles[::step], [str(c) for c in present[::step]], fontsize=8)
+    else:
+        axes.set_yticks([])
+    step = math.ceil(len(components) / _MOST_NAMES)
+    axes.set_xticks(range(0, len(components), step), [str(j) for j in components[::step]], fontsize=8)
+    axes.tick_params(length=0)
+    axes.set(xlabel="component", ylabel="samples by cluster" if named else "samples", title="Codes V")
+    bar = figure.colorbar(picture, ax=axes, fraction=0.05, pad=0.02)
+    bar.set_label("code / largest of its component")
+    bar.outline.set_visible(False)
+
+
+def _colours(clusters: np.ndarray) -> np.ndarray:
+    """A colour for each sample: the ten strong ones of tab20 first, then the pale ones."""
+    import matplotlib as mpl
+
+    palette = mpl.colormaps["tab20"](np.r_[0:20:2, 1:20:2])
+    return palette[clusters % 20]
+
+
+# All figures ---------------------------------------------------------------------------
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=150, layout="constrained")
+
+
+def _tidy(axes: Axes) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color("0.6")
+    axes.tick_params(color="0.6")
+
+
+def _numpy(values: Any) -> np.ndarray:
+    return to_numpy(values) if is_torch(values) else np.asarray(values)

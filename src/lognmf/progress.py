@@ -1,0 +1,67 @@
+"""A progress bar for a fit, fed by scikit-learn's callbacks where its version has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+__all__ = ["FitProgress", "fit_progress"]
+
+
+class FitProgress:
+    """Callback of a fit that moves a bar by iterations.
+
+    Parameters
+    ----------
+    progress : rich.progress.Progress
+        Where the bar is shown.
+    task : rich.progress.TaskID
+        The bar.
+    """
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self.progress, self.task = progress, task
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Learn how long the fit may take."""
+        self.progress.update(self.task, total=estimator.max_iter)
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Nothing to do: the bar moves when an evaluation is done."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Move on by the iterations of one evaluation; the last one may have fewer."""
+        if context.parent is not None:
+            done = (context.task_id + 1) * estimator.eval_every
+            self.progress.update(self.task, completed=min(done, estimator.max_iter))
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Leave the bar full: a fit that has converged early is complete."""
+        self.progress.update(self.task, total=self.progress.tasks[self.task].completed)
+
+
+@contextmanager
+def fit_progress(model: Any, name: str, console: Console) -> Iterator[None]:
+    """Show the progress of a fit of ``model``, under ``name``."""
+    if not hasattr(model, "set_callbacks"):  # scikit-learn < 1.9
+        verbose = model.verbose
+        model.set_params(verbose=1)
+        with redirect_stdout(console.file):
+            yield
+        model.set_params(verbose=verbose)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("iterations"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        model.set_callbacks(FitProgress(progress, progress.add_task(name, total=None)))
+        yield
+    model.set_callbacks()

@@ -1,0 +1,273 @@
+"""A result folder: factors, labels, outlier scores, pictures and a summary, all or nothing."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf import metrics, plots
+from lognmf.core.arrays import to_numpy
+from lognmf.persistence import save
+from lognmf.readers import Table
+
+__all__ = ["FILES", "Run", "check_folder", "fingerprint", "summarize", "write_results"]
+
+FILES = (
+    "summary.json",
+    "factors.npz",
+    "model.npz",
+    "labels.csv",
+    "outliers.csv",
+    "history.csv",
+    "convergence.png",
+    "parts.png",
+    "embedding.png",
+)
+"""Everything a result folder can hold."""
+
+_PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A model fitted to a table, its clustering, and how both came about.
+
+    Parameters
+    ----------
+    table : Table
+        The data, with true labels if they are known.
+    model : fitted estimator
+        A model of this package.
+    labels : ndarray of shape (n,)
+        Cluster of each sample, from 0.
+    settings : mapping
+        What was asked for, other than the model's own parameters.
+    source : mapping
+        Where the data came from: paths and hashes.
+    command : str
+        The command line.
+    """
+
+    table: Table
+    model: Any
+    labels: np.ndarray
+    settings: Mapping[str, Any]
+    source: Mapping[str, Any]
+    command: str
+
+
+def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Refuse a result folder that could not be written; nothing is changed.
+
+    Parameters
+    ----------
+    folder : path
+        Where the results shall be.
+    force : bool, default=False
+        Whether results that are there may be replaced. Anything else never is.
+
+    Returns
+    -------
+    Path
+        The folder, as an absolute path.
+    """
+    folder = Path(folder).resolve()
+    if folder.exists() and not folder.is_dir():
+        msg = f"{folder} is a file, so no results can be written there: choose another folder."
+        raise FileExistsError(msg)
+    if folder.exists() and not force:
+        msg = (
+            f"The folder {folder} already exists: choose another one with --out, or replace it with --force."
+        )
+        raise FileExistsError(msg)
+    strangers = sorted({entry.name for entry in folder.iterdir()} - set(FILES)) if folder.exists() else []
+    if strangers:
+        few = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
+        msg = f"{folder} is not replaced, because it holds other files ({few}): choose another --out."
+        raise FileExistsError(msg)
+    ancestor = next(parent for parent in folder.parents if parent.exists())
+    if not (ancestor.is_dir() and os.access(ancestor, os.W_OK)):
+        msg = f"{folder} cannot be made, because {ancestor} cannot be written to: choose another --out."
+        raise PermissionError(msg)
+    return folder
+
+
+def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = False) -> Path:
+    """Write a run into ``folder``, which appears complete or not at all.
+
+    Everything is written next to it first and renamed at the end; a folder that is
+    replaced is removed only when the new one stands in its place.
+
+    Parameters
+    ----------
+    folder : path
+        Result folder, as `check_folder` allows it.
+    run : Run
+        What to write.
+    force : bool, default=False
+        Replace results that are there.
+
+    Returns
+    -------
+    Path
+        The folder, as an absolute path.
+    """
+    folder = check_folder(folder, force=force)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as workshop:
+        # A folder made here, not the workshop itself: that one is closed to other users.
+        fresh = Path(workshop) / folder.name
+        fresh.mkdir()
+        _write_files(fresh, run)
+        check_folder(folder, force=force)
+        _put_in_place(fresh, folder)
+    return folder
+
+
+def summarize(run: Run) -> dict[str, Any]:
+    """Settings, versions and results of a run, as plain values for strict JSON.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    dict
+    """
+    X = run.table.X
+    return {
+        "command": run.command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        "input": {
+            "name": run.table.name,
+            **run.source,
+            "samples": X.shape[0],
+            "features": X.shape[1],
+            "sparse": sp.issparse(X),
+            "dtype": str(X.dtype),
+        },
+        "settings": {
+            **{name: _plain(value) for name, value in run.settings.items()},
+            "class": type(run.model).__name__,
+            "parameters": {name: _plain(v) for name, v in run.model.get_params(deep=False).items()},
+        },
+        "results": {name: _plain(value) for name, value in _results(run).items()},
+    }
+
+
+def fingerprint(path: str | os.PathLike[str]) -> str:
+    """Hash of a file's content.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal digits.
+    """
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _results(run: Run) -> dict[str, Any]:
+    model, y = run.model, run.table.y
+    results = {
+        "objective": model.objective_,
+        "iterations": model.n_iter_,
+        "stop_reason": model.stop_reason_,
+        "seconds": model.history_["seconds"][-1],
+        "reconstruction_error": model.reconstruction_err_,
+        "sparseness_U": metrics.hoyer_sparseness(model.components_),
+        "sparseness_V": metrics.hoyer_sparseness(model.embedding_),
+        "outliers": int((model.outlier_share_ > 0).sum()) if hasattr(model, "outlier_share_") else None,
+        "cluster_sizes": np.bincount(run.labels),
+    }
+    if y is None:
+        return results
+    classes, codes = np.unique(y, return_inverse=True)
+    return results | {
+        "classes": len(classes),
+        "accuracy": metrics.clustering_accuracy(codes, run.labels),
+        "nmi": metrics.normalized_mutual_info(codes, run.labels),
+        "purity": metrics.purity(codes, run.labels),
+    }
+
+
+def _write_files(folder: Path, run: Run) -> None:
+    model, table = run.model, run.table
+    components, V = to_numpy(model.components_), to_numpy(model.embedding_)
+    factors: dict[str, Any] = {"U": components.T, "V": V}
+    if table.feature_names is not None:
+        factors["feature_names"] = np.array(table.feature_names, dtype=str)
+    np.savez_compressed(folder / "factors.npz", **factors)
+    save(model, folder / "model.npz")
+    sample = np.arange(len(V))
+    labels = {"sample": sample, "cluster": run.labels} | ({} if table.y is None else {"label": table.y})
+    _write_csv(folder / "labels.csv", labels)
+    share = to_numpy(model.outlier_share_) if hasattr(model, "outlier_share_") else None
+    if share is not None:
+        norm = to_numpy(model.outlier_norm_)
+        _write_csv(folder / "outliers.csv", {"sample": sample, "share": share, "norm": norm})
+    _write_csv(folder / "history.csv", model.history_)
+    # The heaviest parts first: their share of the sum of V Uᵀ.
+    order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
+    plots.convergence(model.history_).savefig(folder / "convergence.png")
+    parts = plots.parts(components, table.image_shape, order, feature_names=table.feature_names)
+    parts.savefig(folder / "parts.png")
+    plots.embedding(V, run.labels, share).savefig(folder / "embedding.png")
+    text = json.dumps(summarize(run), indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _write_csv(path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+
+def _put_in_place(fresh: Path, folder: Path) -> None:
+    """Rename ``fresh`` to ``folder``; what was there goes aside, and back if that fails."""
+    if not folder.exists():
+        fresh.rename(folder)
+        return
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-old-"))
+    try:
+        folder.rename(aside / folder.name)
+        fresh.rename(folder)
+    except BaseException:
+        if not folder.exists():
+            (aside / folder.name).rename(folder)
+        shutil.rmtree(aside)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON knows it; what is no number is null."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

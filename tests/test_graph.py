@@ -1,0 +1,307 @@
+"""The neighbour graph: against brute force, on awkward data, and in every kind of input."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from lognmf import knn_graph
+from lognmf.graph import WEIGHTINGS
+
+
+def squared_distances(X):
+    """Between all samples, by differences in float64; infinite to itself."""
+    X = np.asarray(X, dtype=np.float64)
+    squared = cdist(X, X, "sqeuclidean")
+    np.fill_diagonal(squared, np.inf)
+    return squared
+
+
+def sure_and_possible(X, k, slack=1e-12):
+    """Edges in every k-nearest-neighbour graph of ``X``, and in at least one.
+
+    Ties leave a choice: j is surely a neighbour of i if it is nearer than the first one
+    left out, and possibly if it is no farther than the last one taken.
+    """
+    squared = squared_distances(X)
+    ordered = np.sort(squared, axis=1)
+    last_taken, first_left = ordered[:, [k - 1]], ordered[:, [k]]
+    sure = squared < np.where(np.isinf(first_left), np.inf, first_left * (1 - slack))
+    possible = squared <= last_taken * (1 + slack)
+    return sure | sure.T, possible | possible.T
+
+
+def assert_is_a_graph(W, n):
+    assert isinstance(W, sp.csr_array)
+    assert W.shape == (n, n)
+    assert W.dtype == np.float64
+    dense = W.toarray()
+    assert np.isfinite(dense).all()
+    assert (W.data > 0).all()
+    assert (dense == dense.T).all()
+    assert (dense.diagonal() == 0).all()
+
+
+def assert_nearest(W, X, k, slack=1e-12):
+    """``W`` is a binary graph of the k nearest neighbours in ``X``."""
+    assert_is_a_graph(W, len(X))
+    joined = W.toarray() > 0
+    sure, possible = sure_and_possible(X, k, slack)
+    assert (W.data == 1).all()
+    assert (joined >= sure).all(), "a sure edge is missing"
+    assert (joined <= possible).all(), "an impossible edge is there"
+    assert (joined.sum(axis=1) >= k).all(), "a sample has too few neighbours"
+
+
+def same(W, other):
+    np.testing.assert_array_equal(W.toarray(), other.toarray())
+
+
+# Against brute force -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "p"), [(2, 1), (9, 3), (40, 2), (150, 60), (300, 5)])
+@pytest.mark.parametrize("k", [1, 5, "n - 1"])
+def test_nearest_neighbours_of_random_samples(rng, n, p, k):
+    k = min(k, n - 1) if k != "n - 1" else n - 1
+    X = rng.normal(size=(n, p))
+    W = knn_graph(X, k)
+    assert_nearest(W, X, k)
+    sure, possible = sure_and_possible(X, k)
+    np.testing.assert_array_equal(sure, possible)  # no ties here: the graph is unique
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_ties_are_broken_among_the_nearest(data):
+    """Small integers: many equal distances and equal samples."""
+    n, p = data.draw(st.integers(2, 20)), data.draw(st.integers(1, 3))
+    k = data.draw(st.integers(1, n - 1))
+    X = np.array(data.draw(st.lists(st.integers(-2, 2), min_size=n * p, max_size=n * p))).reshape(n, p)
+    assert_nearest(knn_graph(X.astype(float), k), X, k)
+
+
+@pytest.mark.parametrize("k", [1, 3, 7])
+@pytest.mark.parametrize("copies", [2, 4, 30])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_equal_samples_are_neighbours_but_none_its_own(rng, k, copies, sparse):
+    """Also with more copies than neighbours, where the copies have edges among themselves only."""
+    X = np.repeat(rng.normal(size=(10, 4)), copies, axis=0)[rng.permutation(10 * copies)]
+    W = knn_graph(sp.csr_array(X) if sparse else X, k)
+    assert_nearest(W, X, k)
+    if copies > k:
+        assert (squared_distances(X)[W.nonzero()] == 0).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e8])
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_all_samples_equal(value, weighting):
+    X = np.full((12, 3), value)
+    W = knn_graph(X, 4, weighting)
+    if weighting == "cosine" and value == 0:
+        assert W.nnz == 0
+    else:
+        assert_nearest(W, X, 4)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 3e7, 1e9])
+@pytest.mark.parametrize("noise", [1.0, 1e-3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_common_offset_costs_no_digits(rng, offset, noise, sparse):
+    """Products of such samples hold nothing of their distances; differences do."""
+    X = offset + noise * rng.normal(size=(200, 7))
+    assert_nearest(knn_graph(sp.csr_array(X) if sparse else X, 4), X, 4)
+
+
+def test_one_huge_sample_does_not_blind_the_others(rng):
+    X = rng.normal(size=(100, 6))
+    X[17] = 1e9
+    assert_nearest(knn_graph(X, 5), X, 5)
+
+
+@pytest.mark.parametrize("size", [1e-120, 1e120])
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_the_unit_of_the_data_does_not_matter(rng, size, weighting):
+    X = rng.random((40, 5))
+    scaled, plain = knn_graph(size * X, 5, weighting), knn_graph(X, 5, weighting)
+    np.testing.assert_allclose(scaled.toarray(), plain.toarray(), rtol=1e-12)
+
+
+# Kinds of input ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counts(rng):
+    """Samples of small counts, many zeros, one sample of zeros, two alike."""
+    X = rng.poisson(0.7, size=(60, 30))
+    X[3], X[11] = 0, X[12]
+    return X
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, bool])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
+def test_counts_of_any_dtype(counts, dtype, form):
+    X = counts.astype(dtype)
+    assert_nearest(knn_graph(form(X), 5), X, 5)
+
+
+def test_unsigned_differences_do_not_wrap():
+    W = knn_graph(np.array([[0], [1], [255], [254]], dtype=np.uint8), 1)
+    same(W, sp.csr_array(np.kron(np.eye(2), [[0, 1], [1, 0]])))
+
+
+@pytest.mark.parametrize("offset", [0, 1000])
+def test_float32(rng, offset):
+    X = (offset + rng.normal(size=(150, 20))).astype(np.float32)
+    assert_nearest(knn_graph(X, 5), X, 5, slack=1e-5)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "kind", [f"{f}_{c}" for f in ("csr", "csc", "coo", "lil") for c in ("array", "matrix")]
+)
+def test_sparse_is_dense(rng, counts, weighting, dtype, kind):
+    X = (counts * rng.random(counts.shape)).astype(dtype)  # no ties
+    S = getattr(sp, kind)(X)
+    W, dense = knn_graph(S, 5, weighting), knn_graph(X, 5, weighting)
+    assert_is_a_graph(W, len(X))
+    tolerance = 1e-5 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(W.toarray(), dense.toarray(), rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(S.toarray(), X)
+
+
+def test_sparse_entries_given_in_pieces_are_summed(rng, counts):
+    """A csr matrix may hold an entry as several that add up."""
+    whole = sp.csr_array(counts * rng.random(counts.shape))
+    parts = np.repeat(whole.data, 2) * np.tile([3, -2], whole.nnz)
+    pieces = sp.csr_array((parts, np.repeat(whole.indices, 2), 2 * whole.indptr), shape=whole.shape)
+    assert pieces.nnz == 2 * whole.nnz
+    for weighting in WEIGHTINGS:
+        W, expected = knn_graph(pieces, 5, weighting), knn_graph(whole, 5, weighting)
+        np.testing.assert_allclose(W.toarray(), expected.toarray(), rtol=1e-12)
+    assert pieces.nnz == 2 * whole.nnz
+
+
+@pytest.mark.parametrize("library", ["list", "fortran", "torch", "torch32", "pandas", "polars"])
+def test_other_libraries(rng, library):
+    X = rng.normal(size=(50, 4))
+    names = list("abcd")
+    if library == "list":
+        given_X = X.tolist()
+    elif library == "fortran":
+        given_X = np.asfortranarray(X)
+    elif library.startswith("torch"):
+        torch = pytest.importorskip("torch")
+        given_X = torch.tensor(X, dtype=torch.float32 if library == "torch32" else None, requires_grad=True)
+    elif library == "pandas":
+        given_X = pytest.importorskip("pandas").DataFrame(X, columns=names)
+    else:
+        given_X = pytest.importorskip("polars").DataFrame(X, schema=names)
+    same(knn_graph(given_X, 3), knn_graph(X, 3))
+
+
+# Weights -------------------------------------------------------------------------------
+
+
+def heat(X, joined):
+    """``exp(−d²/t)``, t the mean of d² over the edges."""
+    squared = squared_distances(X)
+    return np.exp(-squared / squared[joined].mean())
+
+
+def cosine(X, joined):
+    """Cosines, negative ones as 0."""
+    lengths = np.linalg.norm(X, axis=1)
+    return np.maximum(X @ X.T / np.outer(lengths, lengths), 0)
+
+
+@pytest.mark.parametrize("weight", [heat, cosine])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("k", [1, 5, 24])
+def test_weights_are_their_definitions(rng, weight, form, k):
+    X = rng.normal(size=(25, 3)) + 0.5
+    joined = knn_graph(X, k).toarray() > 0
+    W = knn_graph(form(X), k, weight.__name__)
+    np.testing.assert_allclose(W.toarray(), np.where(joined, weight(X, joined), 0), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_every_weighting_gives_a_graph_of_the_same_edges(rng, weighting):
+    X = rng.random((80, 6))  # positive, so that no cosine vanishes
+    W = knn_graph(X, 5, weighting)
+    assert_is_a_graph(W, 80)
+    same(W != 0, knn_graph(X, 5) != 0)
+    assert W.data.max() <= 1
+
+
+def test_cosine_of_opposite_and_of_zero_samples_is_no_edge():
+    W = knn_graph([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0], [2.0, 0.0]], 3, "cosine").toarray()
+    expected = np.zeros((4, 4))
+    expected[0, 3] = expected[3, 0] = 1
+    np.testing.assert_allclose(W, expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_cosine_of_samples_with_nothing_in_common_is_no_edge(rng, form):
+    X = np.kron(np.eye(2), rng.random((6, 5)))
+    components, _ = sp.csgraph.connected_components(knn_graph(form(X), 11, "cosine"))
+    assert components == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("ratio", [1e2, 1e4, 1e8])
+def test_cosine_of_samples_of_unlike_lengths(dtype, ratio):
+    directions = np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 1.0]])
+    X = (np.array([[1.0], [ratio], [ratio**0.5]]) * directions).astype(dtype)
+    expected = np.array([[0, 0.96, 0.8], [0.96, 0, 0.6], [0.8, 0.6, 0]])
+    W = knn_graph(X, 2, "cosine").toarray()
+    np.testing.assert_allclose(W, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+# A real set, and what is refused -------------------------------------------------------
+
+
+def test_semeion(data_home):
+    """Binary pictures: squared distances are integers, and ties are everywhere."""
+    path = data_home / "semeion" / "semeion.data"
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not in the data folder")
+    X = np.loadtxt(path)[:, :256]
+    assert X.shape == (1593, 256)
+    assert_nearest(knn_graph(X, 5), X, 5)
+    assert_nearest(knn_graph(sp.csr_array(X), 5), X, 5)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    assert_nearest(knn_graph(unit, 5), unit, 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must .* 1.*got 0"),
+        ({"n_neighbors": -1}, ValueError, "n_neighbors must .* 1.*got -1"),
+        ({"n_neighbors": 6}, ValueError, r"number of samples less one \(5\); got 6 for 6 samples"),
+        ({"n_neighbors": 2.0}, TypeError, "n_neighbors must be an integer.*got 2.0"),
+        ({"n_neighbors": True}, TypeError, "n_neighbors must be an integer.*got True"),
+        ({"n_neighbors": "5"}, TypeError, "n_neighbors must be an integer.*got '5'"),
+        ({"weighting": "gauss"}, ValueError, r"weighting must be one of \['binary', .*got 'gauss'"),
+        ({"weighting": None}, ValueError, r"weighting must be one of .*got None"),
+        ({"weighting": ["heat"]}, ValueError, r"weighting must be one of .*got \['heat'\]"),
+        ({"X": np.arange(6.0)}, ValueError, "2D array"),
+        ({"X": np.ones((2, 3, 4))}, ValueError, "dim"),
+        ({"X": np.ones((1, 3))}, ValueError, "for 1 samples"),
+        ({"X": [[1.0], [np.nan], [2.0]]}, ValueError, "NaN"),
+        ({"X": [[1.0], [np.inf], [2.0]]}, ValueError, "infinity"),
+        ({"X": np.zeros((0, 3))}, ValueError, "0 sample"),
+    ],
+)
+def test_refused_in_words(arguments, error, words):
+    with pytest.raises(error, match=words):
+        knn_graph(**({"X": np.arange(12.0).reshape(6, 2), "n_neighbors": 1} | arguments))
+
+
+def test_numpy_integers_are_integers(rng):
+    X = rng.normal(size=(20, 2))
+    same(knn_graph(X, np.int32(3)), knn_graph(X, 3))

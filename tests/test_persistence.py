@@ -1,0 +1,324 @@
+"""Saved models: a true round trip, no pickle, no half-written files."""
+
+import json
+import os
+import pickle
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.decomposition import NMF
+from sklearn.exceptions import NotFittedError
+
+from lognmf import LogSparseNMF, RobustLogSparseNMF, knn_graph, load, save
+
+ESTIMATORS = [LogSparseNMF, RobustLogSparseNMF]
+SETTINGS = {"n_components": 3, "max_iter": 15, "eval_every": 4, "random_state": 0}
+NAMES = [f"pixel {j} α" for j in range(8)]
+
+INPUTS = {
+    "dense": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sp.csr_array,
+    "csc matrix": sp.csc_matrix,
+    "torch": lambda X: pytest.importorskip("torch").tensor(X),
+    "torch float32": lambda X: pytest.importorskip("torch").tensor(X).float(),
+    "pandas": lambda X: pytest.importorskip("pandas").DataFrame(X, columns=NAMES),
+    "polars": lambda X: pytest.importorskip("polars").DataFrame(X, schema=NAMES),
+}
+
+estimators = pytest.mark.parametrize("estimator", ESTIMATORS)
+
+
+@pytest.fixture
+def X(rng):
+    X = rng.random((30, 8)) * (rng.random((30, 8)) < 0.6)
+    X[4] *= 20  # an outlier, so that the robust model has something to keep
+    return X
+
+
+@pytest.fixture
+def model(X):
+    return RobustLogSparseNMF(**SETTINGS).fit(X)
+
+
+def plain(value):
+    """``value`` with tensors as arrays, which is how they are kept."""
+    return value.detach().numpy() if type(value).__module__.startswith("torch") else value
+
+
+def assert_same(value, other):
+    """Equal in value, dtype and kind."""
+    value, other = plain(value), plain(other)
+    if sp.issparse(value):
+        assert sp.issparse(other)
+        value, other = value.toarray(), other.toarray()
+    assert type(value) is type(other)
+    if isinstance(value, dict):
+        assert list(value) == list(other)
+        for name in value:
+            assert_same(value[name], other[name])
+    elif isinstance(value, np.ndarray):
+        assert value.dtype == other.dtype
+        np.testing.assert_array_equal(value, other)
+    else:
+        assert value == other
+
+
+def assert_same_model(model, loaded):
+    assert type(loaded) is type(model)
+    assert_same(model.get_params(), loaded.get_params())
+    fitted, other = ({n: v for n, v in vars(m).items() if n.endswith("_")} for m in (model, loaded))
+    assert {"components_", "embedding_", "history_", "graph_", "n_features_in_"} <= set(fitted)
+    assert set(other) == set(fitted)
+    for name in fitted:
+        assert_same(fitted[name], other[name])
+
+
+# Round trips ---------------------------------------------------------------------------
+
+
+@estimators
+@pytest.mark.parametrize("kind", INPUTS)
+def test_a_loaded_model_is_the_saved_one(tmp_path, X, estimator, kind):
+    samples = INPUTS[kind](X)
+    model = estimator(**SETTINGS).fit(samples)
+    loaded = load(save(model, tmp_path / "model.npz"))
+    assert_same_model(model, loaded)
+    assert hasattr(loaded, "feature_names_in_") == (kind in ("pandas", "polars"))
+
+    new = samples[3:11] if kind != "csc matrix" else samples.tocsr()[3:11]
+    codes = loaded.transform(new)
+    assert type(codes) is type(model.transform(new))
+    assert_same(model.transform(new), codes)
+    assert_same(model.inverse_transform(codes), loaded.inverse_transform(codes))
+    assert list(model.get_feature_names_out()) == list(loaded.get_feature_names_out())
+    if estimator is RobustLogSparseNMF:
+        assert_same(model.outliers(samples), loaded.outliers(samples))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_loaded_model_knows_the_names_of_its_features(tmp_path, X, library):
+    frame = INPUTS[library](X)
+    loaded = load(save(LogSparseNMF(**SETTINGS).fit(frame), tmp_path / "model.npz"))
+    assert loaded.feature_names_in_.tolist() == NAMES
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.transform(frame[NAMES[::-1]])
+
+
+@estimators
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix, sp.coo_array, sp.csr_array.toarray, None])
+def test_a_given_graph_is_kept(tmp_path, X, estimator, form):
+    graph = form and form(knn_graph(X, 3, "heat"))
+    model = estimator(**SETTINGS, graph=graph).fit(X)
+    loaded = load(save(model, tmp_path / "model.npz"))
+    assert_same_model(model, loaded)
+    assert sp.issparse(loaded.graph) == sp.issparse(graph)
+
+
+@estimators
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"lam": 0, "penalty": "l1", "init": "nndsvda"},
+        {"n_init": 3, "tol": 0.0, "alpha": np.float64(0.1), "beta": np.float32(0.5)},
+        {"n_components": np.int64(2), "random_state": None, "max_iter": 0},
+    ],
+)
+def test_every_setting_is_kept(tmp_path, X, estimator, settings):
+    model = estimator(**(SETTINGS | settings)).fit(X)
+    loaded = load(save(model, tmp_path / "model.npz"))
+    assert loaded.get_params() == model.get_params()
+    assert_same(model.transform(X), loaded.transform(X))
+
+
+def test_a_loaded_model_can_be_cloned_refitted_and_saved_again(tmp_path, X, model):
+    loaded = load(save(model, tmp_path / "one.npz"))
+    assert_same(clone(loaded).fit(X).embedding_, model.embedding_)
+    assert_same_model(model, load(save(loaded, tmp_path / "two.npz")))
+
+
+def test_what_was_trained_on_tensors_serves_arrays_too(tmp_path, X):
+    torch = pytest.importorskip("torch")
+    loaded = load(save(LogSparseNMF(**SETTINGS).fit(torch.tensor(X)), tmp_path / "model.npz"))
+    codes = loaded.transform(X)
+    assert isinstance(codes, np.ndarray)
+    np.testing.assert_allclose(loaded.transform(torch.tensor(X)).numpy(), codes, rtol=1e-6, atol=1e-9)
+
+
+# The file ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("m.npz", "m.npz"), ("m", "m.npz"), ("m.v1", "m.v1.npz"), ("m.npy", "m.npy.npz")]
+)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_the_file_is_where_save_says(tmp_path, model, name, file, kind):
+    path = save(model, kind(tmp_path / name))
+    assert path == tmp_path / file
+    assert [p.name for p in tmp_path.iterdir()] == [file]
+    assert_same_model(model, load(path))
+    assert_same_model(model, load(str(path)))
+
+
+def test_a_path_may_be_relative(tmp_path, monkeypatch, model):
+    monkeypatch.chdir(tmp_path)
+    assert save(model, "model") == Path("model.npz")
+    assert_same_model(model, load("model.npz"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX thing")
+def test_the_file_may_be_read_by_whom_any_new_file_may(tmp_path, model):
+    other = tmp_path / "other"
+    other.touch()
+    assert stat.S_IMODE(save(model, tmp_path / "m").stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+def test_the_file_holds_plain_arrays_and_json_only(tmp_path, X, kind):
+    path = save(LogSparseNMF(**SETTINGS).fit(INPUTS[kind](X)), tmp_path / "model.npz")
+    with np.load(path, allow_pickle=False) as file:
+        assert not any(file[name].dtype.hasobject for name in file)
+        assert json.loads(str(file["json"]))["class"] == "LogSparseNMF"
+
+
+@pytest.mark.parametrize("point", ["writing", "naming"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("old", [True, False])
+def test_an_interrupted_save_changes_nothing(tmp_path, monkeypatch, model, X, point, error, old):
+    path = tmp_path / "model.npz"
+    if old:
+        save(model, path)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+
+    def half_written(file, **arrays):
+        file.write(b"half a file")
+        raise error
+
+    def not_named(source, target, **options):
+        assert Path(source).stat().st_size > 0
+        raise error
+
+    function = {"writing": (np, "savez_compressed", half_written), "naming": (os, "replace", not_named)}[
+        point
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(*function)
+        with pytest.raises(error):
+            save(LogSparseNMF(**SETTINGS).fit(X), path)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+    save(LogSparseNMF(**SETTINGS).fit(X), path)
+    assert type(load(path)) is LogSparseNMF
+
+
+# What is refused -----------------------------------------------------------------------
+
+
+class Subclass(LogSparseNMF):
+    """Somebody's own estimator, which `load` could not make."""
+
+
+@pytest.mark.parametrize(
+    "foreign", [NMF(), {"components_": 1}, None, LogSparseNMF, Subclass()], ids=lambda f: type(f).__name__
+)
+def test_foreign_objects_are_not_saved(tmp_path, foreign):
+    with pytest.raises(
+        TypeError, match=r"save takes a fitted estimator of this package .*LogSparseNMF.*; got "
+    ):
+        save(foreign, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+@estimators
+def test_unfitted_models_are_not_saved(tmp_path, estimator):
+    with pytest.raises(NotFittedError, match=f"{estimator.__name__} instance is not fitted yet"):
+        save(estimator(), tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_random_state_that_needs_pickle_is_not_saved(tmp_path, X):
+    model = LogSparseNMF(**(SETTINGS | {"random_state": np.random.RandomState(0)})).fit(X)
+    with pytest.raises(
+        TypeError, match=r"random_state.*RandomState.*pickle|random_state.*pickle.*RandomState"
+    ):
+        save(model, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_folder_and_a_missing_file_are_said(tmp_path, model):
+    with pytest.raises(FileNotFoundError):
+        save(model, tmp_path / "nowhere" / "model.npz")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "model.npz")
+
+
+class Payload:
+    """Makes a file when unpickled."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return Path.touch, (self.trace,)
+
+
+@pytest.mark.parametrize(
+    "name", ["json", "fitted:components_", "fitted:graph_:data", "fitted:history_:objective"]
+)
+def test_a_pickled_array_is_refused_unread(tmp_path, model, name):
+    path, trace = save(model, tmp_path / "model.npz"), tmp_path / "trace"
+    with np.load(path) as file:
+        arrays = dict(file)
+    assert name in arrays
+    np.savez(path, **(arrays | {name: np.array([Payload(trace)], dtype=object)}))
+    with pytest.raises(ValueError):
+        load(path)
+    assert not trace.exists()
+
+
+def test_a_pickle_is_refused_unread(tmp_path):
+    path, trace = tmp_path / "model.npz", tmp_path / "trace"
+    path.write_bytes(pickle.dumps(Payload(trace)))
+    with pytest.raises(ValueError):
+        load(path)
+    assert not trace.exists()
+
+
+FOREIGN_FILES = {
+    "npz": lambda path, model: np.savez(path, a=np.ones(3)),
+    "json of another kind": lambda path, model: np.savez(path, json=np.array('{"a": 1}')),
+    "json list": lambda path, model: np.savez(path, json=np.array("[1, 2]")),
+    "broken json": lambda path, model: np.savez(path, json=np.array("{")),
+    "npy": lambda path, model: path.write_bytes(_npy(path)),
+    "text": lambda path, model: path.write_text("a,b\n1,2\n"),
+    "empty": lambda path, model: path.touch(),
+    "cut off": lambda path, model: path.write_bytes(save(model, path).read_bytes()[:-100]),
+}
+
+
+def _npy(path):
+    np.save(path.with_suffix(".npy"), np.ones(3))
+    return path.with_suffix(".npy").read_bytes()
+
+
+@pytest.mark.parametrize("write", FOREIGN_FILES.values(), ids=FOREIGN_FILES)
+def test_files_that_hold_no_model_are_refused_in_words(tmp_path, model, write):
+    path = tmp_path / "model.npz"
+    write(path, model)
+    with pytest.raises(ValueError, match=r"model\.npz holds no model"):
+        load(path)
+
+
+@pytest.mark.parametrize("change", [{"format": 99}, {"class": "NMF"}])
+def test_files_of_another_version_are_refused_in_words(tmp_path, model, change):
+    path = save(model, tmp_path / "model.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays["json"] = np.array(json.dumps(json.loads(str(arrays["json"])) | change))
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match="this version of lognmf reads format 1 of LogSparseNMF"):
+        load(path)

@@ -1,0 +1,139 @@
+"""Figures: they show what was given, fit every size, and leave matplotlib's global state alone."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from lognmf import plots
+
+pytest.importorskip("matplotlib")
+
+
+def png(figure):
+    """The figure as the bytes of a PNG."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=60)
+    content = file.getvalue()
+    assert content.startswith(b"\x89PNG")
+    return content
+
+
+def drawn(figure):
+    """The axes that show something."""
+    return [axes for axes in figure.axes if axes.axison]
+
+
+def texts(figure):
+    return [t.get_text() for t in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
+
+
+HISTORY = {"iteration": np.arange(0, 60, 10), "objective": np.array([90.0, 30, 12, 11, 10.5, 10.4])}
+
+
+def test_convergence_shows_the_history():
+    figure = plots.convergence(HISTORY)
+    objective, fall = figure.axes
+    np.testing.assert_array_equal(objective.lines[0].get_ydata(), HISTORY["objective"])
+    np.testing.assert_allclose(fall.lines[0].get_ydata()[0], (90 - 30) / 90 / 10)
+    assert objective.get_yscale() == fall.get_yscale() == "log"
+    assert [axes.get_xlabel() for axes in figure.axes] == ["iteration", "iteration"]
+    assert len(png(figure)) > 3000
+
+
+@pytest.mark.parametrize("objective", [[5.0], [0.0], [3.0, 3.0], [1.0, 0.0], [-1.0, -2.0], [1.0, 2.0, 1.5]])
+def test_convergence_of_odd_histories(objective):
+    history = {"iteration": np.arange(len(objective)), "objective": np.array(objective)}
+    assert len(png(plots.convergence(history))) > 3000
+
+
+def test_parts_as_images(rng):
+    components = rng.random((5, 12))
+    figure = plots.parts(components, (3, 4), order=[4, 2, 0])
+    shown = drawn(figure)
+    assert [axes.get_title() for axes in shown] == ["4", "2", "0"]
+    np.testing.assert_array_equal(shown[0].images[0].get_array(), components[4].reshape(3, 4))
+    assert len(png(figure)) > 1000
+
+
+def test_parts_with_signs_have_a_middle(rng):
+    image = drawn(plots.parts(rng.normal(size=(2, 4)), (2, 2)))[0].images[0]
+    assert image.norm.vmin == -image.norm.vmax < 0
+
+
+def test_parts_without_a_shape_name_their_largest_features():
+    components = np.array([[0, 3, 1, 2], [5, 0, 0, 1]])
+    names = ["apple", "banana", "cherry", "a name that is far too long"]
+    figure = plots.parts(components, feature_names=names)
+    ticks = [[t.get_text() for t in axes.get_yticklabels()] for axes in drawn(figure)]
+    assert ticks[0][0] == "banana"
+    assert ticks[0][1] == "a name t…oo long"
+    assert ticks[1][0] == "apple"
+    assert len(png(figure)) > 1000
+    numbered = drawn(plots.parts(components))[0]
+    assert [t.get_text() for t in numbered.get_yticklabels()] == ["1", "3", "2", "0"]
+
+
+def test_many_parts_are_cut_and_it_is_said(rng):
+    figure = plots.parts(rng.random((70, 4)), (2, 2))
+    assert len(drawn(figure)) == 64
+    assert "the first 64 of 70" in figure.get_suptitle()
+
+
+def test_parts_of_zeros_and_single_ones():
+    assert len(png(plots.parts(np.zeros((1, 4)), (2, 2)))) > 500
+    assert len(png(plots.parts(np.zeros((3, 1))))) > 500
+
+
+def test_parts_need_a_fitting_shape(rng):
+    with pytest.raises(ValueError, match=r"\(3, 5\) has 15 pixels, but a part has 12 features"):
+        plots.parts(rng.random((2, 12)), (3, 5))
+
+
+def test_embedding_marks_clusters_and_outliers(rng):
+    V, labels = rng.random((40, 4)), np.arange(40) % 3
+    share = np.zeros(40)
+    share[[3, 7]] = 0.5
+    figure = plots.embedding(V, labels, share)
+    samples, outliers = figure.axes[0].collections
+    assert len(samples.get_offsets()) == 40
+    np.testing.assert_allclose(outliers.get_offsets(), samples.get_offsets()[[3, 7]])
+    assert len(np.unique(samples.get_facecolors(), axis=0)) == 3
+    assert "outlier (2)" in texts(figure)
+    heat = figure.axes[1].images[0].get_array()
+    assert heat.shape == (40, 4)
+    np.testing.assert_allclose(heat.max(axis=0), 1)
+    assert len(png(figure)) > 10_000
+
+
+def test_embedding_sorts_by_cluster():
+    V = np.tile(np.eye(3), (5, 1))
+    figure = plots.embedding(V, np.tile([2, 0, 1], 5))
+    np.testing.assert_array_equal(figure.axes[1].images[0].get_array(), np.repeat(np.eye(3), 5, axis=0))
+    assert [t.get_text() for t in figure.axes[1].get_xticklabels()] == ["1", "2", "0"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (3, 2), (30, 40)])
+def test_embedding_of_every_size(rng, shape):
+    assert len(png(plots.embedding(rng.random(shape)))) > 3000
+    assert len(png(plots.embedding(np.zeros(shape), np.zeros(shape[0], dtype=int)))) > 3000
+
+
+def test_embedding_of_many_samples_draws_a_selection(rng):
+    figure = plots.embedding(rng.random((25_000, 2)), rng.integers(0, 60, 25_000))
+    assert len(figure.axes[0].collections[0].get_offsets()) == 20_000
+    assert "20000 of 25000 samples" in figure.axes[0].get_title()
+
+
+def test_torch_tensors_can_be_drawn(rng):
+    torch = pytest.importorskip("torch")
+    V = torch.tensor(rng.random((10, 3)))
+    assert len(png(plots.embedding(V, torch.arange(10) % 2, V[:, 0]))) > 3000
+    assert len(png(plots.parts(V))) > 1000
+
+
+def test_pyplot_is_not_touched(rng):
+    before = "matplotlib.pyplot" in sys.modules
+    plots.embedding(rng.random((5, 2)), np.zeros(5, dtype=int))
+    assert ("matplotlib.pyplot" in sys.modules) == before
