@@ -1,4 +1,4 @@
-"""Small problems of every kind, for contract tests."""
+"""Small problems of every kind, for contract tests, and what a model of any kind can be asked."""
 
 import numpy as np
 
@@ -30,3 +30,30 @@ def factors(rng, X, B, k, pattern=None):
     """Random U (p, B, k), V (n, B, k), at a scale where U Vᵀ is about X."""
     U, V = rng.random((X.shape[1], B, k)), 0.3 * rng.random((X.shape[0], B, k))
     return (U, V) if pattern is None else (like(U, pattern), like(V, pattern))
+
+
+def make(cls, n_components, **options):
+    """``cls`` with those of the options it has."""
+    return cls(n_components, **{name: v for name, v in options.items() if name in cls().get_params()})
+
+
+def start(cls, X, k, seed=0):
+    """Given first factors, as keywords of ``fit``."""
+    rng = np.random.default_rng(seed)
+    return {
+        name: 0.1 + rng.random(shape)
+        for name, shape in cls(k)._shapes(*X.shape).items()
+        if name in names(cls)
+    }
+
+
+def names(cls):
+    """The first factors ``fit`` takes."""
+    import inspect
+
+    return [name for name in inspect.signature(cls.fit).parameters if name in ("U0", "V0", "B0")]
+
+
+def monotone(cls):
+    """Whether the objective never rises."""
+    return cls.__name__ != "RobustManifoldNMF"

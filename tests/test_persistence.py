@@ -320,5 +320,5 @@ def test_files_of_another_version_are_refused_in_words(tmp_path, model, change):
         arrays = dict(file)
     arrays["json"] = np.array(json.dumps(json.loads(str(arrays["json"])) | change))
     np.savez(path, **arrays)
-    with pytest.raises(ValueError, match="this version of lognmf reads format 1 of LogSparseNMF"):
+    with pytest.raises(ValueError, match="this version of lognmf reads format 1 of PlainNMF"):
         load(path)

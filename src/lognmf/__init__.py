@@ -1,6 +1,6 @@
 """lognmf: sparse, graph-regularised, robust nonnegative matrix factorisation.
 
-LS-NMF and RLS-NMF of Peng et al. as scikit-learn estimators, on NumPy, SciPy sparse
+LS-NMF and RLS-NMF of Peng et al. and their seven baselines as scikit-learn estimators, on NumPy, SciPy sparse
 matrices and torch tensors. Names are loaded when first used, so the import is light.
 """
 
@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lognmf import metrics
     from lognmf.graph import knn_graph
-    from lognmf.models import MODELS, LogSparseNMF, RobustLogSparseNMF
+    from lognmf.models import (
+        MODELS,
+        ConvexNMF,
+        GraphNMF,
+        LogSparseNMF,
+        OrthogonalNMF,
+        PlainNMF,
+        RobustLogSparseNMF,
+        RobustManifoldNMF,
+        SemiNMF,
+        WeightedNMF,
+    )
     from lognmf.norms import l2_log_norm, l21_norm, log_norm, shrink_l2_log, shrink_l21
     from lognmf.persistence import load, save
 
@@ -18,8 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MODELS",
+    "ConvexNMF",
+    "GraphNMF",
     "LogSparseNMF",
+    "OrthogonalNMF",
+    "PlainNMF",
     "RobustLogSparseNMF",
+    "RobustManifoldNMF",
+    "SemiNMF",
+    "WeightedNMF",
     "__version__",
     "knn_graph",
     "l2_log_norm",
@@ -34,8 +52,15 @@ __all__ = [
 
 _HOME = {
     "MODELS": "models",
+    "ConvexNMF": "models",
+    "GraphNMF": "models",
     "LogSparseNMF": "models",
+    "OrthogonalNMF": "models",
+    "PlainNMF": "models",
     "RobustLogSparseNMF": "models",
+    "RobustManifoldNMF": "models",
+    "SemiNMF": "models",
+    "WeightedNMF": "models",
     "knn_graph": "graph",
     "l2_log_norm": "norms",
     "l21_norm": "norms",

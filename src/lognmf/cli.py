@@ -262,7 +262,7 @@ def _samples(estimator: Any, table: Table, file: str, *, scale: bool) -> Any:
         missing = finite.size - np.count_nonzero(finite)
         msg = f"{file} has {missing} missing or infinite entries: fill them, or drop these rows."
         raise ValueError(msg)
-    X = check_samples(estimator, table.X, reset=True)
+    X = check_samples(estimator, table.X, reset=True).X
     return normalize(X) if scale else X
 
 

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
@@ -20,7 +21,7 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
 
     Parameters
     ----------
-    V : array-like or torch tensor of shape (n, k)
+    V : array-like, sparse matrix or torch tensor of shape (n, k)
         Codes, one sample a row.
     n_clusters : int
         Number of clusters, at most n.
@@ -41,7 +42,8 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     >>> bool(labels[0] == labels[1] != labels[2])
     True
     """
-    V = to_numpy(V) if is_torch(V) else np.asarray(V)
+    if not sp.issparse(V):
+        V = to_numpy(V) if is_torch(V) else np.asarray(V)
     if V.ndim != 2:
         msg = f"V must have shape (samples, components); got {V.shape}."
         raise ValueError(msg)

@@ -28,6 +28,22 @@ def check_nonnegative(name: str, value: Any) -> None:
         raise ValueError(msg)
 
 
+def check_at_least(name: str, value: Any, minimum: float) -> None:
+    """Refuse what is not a finite number >= ``minimum``."""
+    check_nonnegative(name, value)
+    if value < minimum:
+        msg = f"{name} must be a finite number >= {minimum}; got {value}."
+        raise ValueError(msg)
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not a finite number > 0."""
+    check_nonnegative(name, value)
+    if value == 0:
+        msg = f"{name} must be a finite number > 0; got {value}."
+        raise ValueError(msg)
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Refuse what is not one of the words ``choices``."""
     choices = list(choices)

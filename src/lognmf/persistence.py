@@ -124,6 +124,8 @@ def _pack(key: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
             "kind": "dict",
             "items": {name: _pack(f"{key}:{name}", v, arrays) for name, v in value.items()},
         }
+    if isinstance(value, tuple):
+        return {"kind": "tuple", "items": [_pack(f"{key}:{i}", v, arrays) for i, v in enumerate(value)]}
     if isinstance(value, np.ndarray) or is_torch(value):
         array = to_numpy(value)
         text = array.dtype == object
@@ -142,6 +144,8 @@ def _unpack(key: str, value: Any, file: Any) -> Any:
         return value
     if value["kind"] == "dict":
         return {name: _unpack(f"{key}:{name}", v, file) for name, v in value["items"].items()}
+    if value["kind"] == "tuple":
+        return tuple(_unpack(f"{key}:{i}", v, file) for i, v in enumerate(value["items"]))
     if value["kind"] == "csr":
         data, indices, indptr, shape = (file[f"{key}:{part}"] for part in _CSR_PARTS)
         return sp.csr_array((data, indices, indptr), shape=tuple(int(size) for size in shape))

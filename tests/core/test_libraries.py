@@ -9,7 +9,7 @@ from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS, Codes
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust
 from lognmf.models.log_sparse import regularised
-from problems import factors, samples
+from problems import factors, monotone, samples
 
 WEIGHTS = np.array([[0.0, 0.01, 1.0], [0.1, 0.01, 0.5], [1.0, 0.0, 10.0], [0.5, 0.1, 1.0]])
 
@@ -91,7 +91,8 @@ class TestTorchEstimators:
     def test_torch_in_torch_out(self, name, single, torch_home, rng):
         X = samples(rng, 30, 12).astype(np.float32 if single else np.float64)
         tensor = like(X, torch_home.float() if single else torch_home)
-        options = {"n_components": 3, "max_iter": 40, "random_state": 0, "n_init": 2}
+        steps = 40 if monotone(MODELS[name]) else 10  # an augmented Lagrangian method amplifies rounding
+        options = {"n_components": 3, "max_iter": steps, "random_state": 0, "n_init": 2}
         model, twin = MODELS[name](**options).fit(tensor), MODELS[name](**options).fit(X)
         results = {
             "components_": (model.components_, twin.components_),
@@ -119,11 +120,13 @@ class TestTorchEstimators:
         bad = {
             r"shape \(samples, features\)": good[0],
             "Negative values": -good,
-            "NaN or infinity": good / 0,
+            "NaN or infinity": good / 0 + good,
             "Complex data": good.to(torch.complex64),
             "at least one sample": good[:0],
         }
         for words, X in bad.items():
+            if words == "Negative values" and MODELS[name]._signed:
+                continue
             with pytest.raises(ValueError, match=words):
                 MODELS[name](2).fit(X)
         with pytest.raises(TypeError, match="dense tensors"):

@@ -109,6 +109,19 @@ def row_dot(F: Array, G: Array) -> Array:
     return namespace(F).vecdot(F, G, axis=-1)
 
 
+def ratio(neg: Array, pos: Array) -> Array:
+    """``neg / pos`` elementwise, 0 where ``pos`` is 0."""
+    xp = namespace(pos)
+    known = pos > 0
+    return xp.where(known, neg / xp.where(known, pos, xp.ones_like(pos)), xp.zeros_like(pos))
+
+
+def positive(M: Array) -> Array:
+    """``(|M| + M) / 2``: the positive part."""
+    xp = namespace(M)
+    return xp.where(M > 0, M, xp.zeros_like(M))
+
+
 def squared_row_norms(X: Matrix) -> Array:
     """``‖x_i‖²`` of every row, without a temporary of the size of ``X``."""
     if sp.issparse(X):

@@ -13,7 +13,11 @@ from lognmf.core.state import Solution, State
 
 
 class Rule(Protocol):
-    """One iteration of a method, for a whole batch at once."""
+    """One iteration of a method, for a whole batch at once.
+
+    A rule whose objective may rise on its way has a further method,
+    ``settled(state, tol)`` (B,), that says which settings have converged.
+    """
 
     def step(self, state: State) -> State:
         """Make one iteration; the given state stays as it is."""
@@ -42,8 +46,9 @@ def iterate(
 
     The objective is evaluated every ``eval_every`` steps. A setting has converged when
     its objective fell by at most ``tol`` times its value per step since the last
-    evaluation; it then leaves the batch, so a setting's result does not depend on its
-    company. ``tol=0`` makes exactly ``max_iter`` steps.
+    evaluation, or when its rule says it has settled; it then leaves the batch, so a
+    setting's result does not depend on its company. ``tol=0`` makes exactly ``max_iter``
+    steps.
     """
     running = np.arange(state.batch)
     n_iter = np.zeros(state.batch, dtype=int)
@@ -66,7 +71,10 @@ def iterate(
             break
         if tol == 0:
             continue
-        converged = previous - current <= tol * steps * np.abs(previous)
+        if hasattr(rule, "settled"):
+            converged = to_numpy(rule.settled(state, tol))
+        else:
+            converged = previous - current <= tol * steps * np.abs(previous)
         if converged.any():
             for b in running[converged]:
                 reason[b] = "converged"

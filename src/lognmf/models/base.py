@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,26 +14,31 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, product, to_numpy
+from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.core.loop import iterate
-from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS
-from lognmf.core.state import Solution
+from lognmf.core.solvers import Codes
+from lognmf.core.state import Solution, State
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
-from lognmf.models.validation import check_factor, check_samples
+from lognmf.models.validation import Samples, check_factor, check_samples
 from lognmf.parameters import check_choice, check_integer, check_nonnegative
+
+_FEATURES = ("n_features_in_", "feature_names_in_")
 
 
 class FactorModel(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
-    """A factorisation ``X ≈ V Uᵀ`` by a sum of terms.
+    """A factorisation ``X ≈ V Uᵀ``: validation, start, loop, fitted attributes, codes of new samples.
 
-    A subclass names its weights, writes its recipe (`_problem`) and says how a new
-    sample is coded (`_codes`).
+    A subclass names its weights and its starts and brings the rule that makes one
+    iteration (`_rule`); the hooks below have defaults that suit plain models.
     """
 
-    _weights: tuple[str, ...]
+    _weights: ClassVar[tuple[str, ...]] = ()
+    _starts: ClassVar[Mapping[str, starts.Start]] = starts.STARTS
+    _signed = False  # whether data and basis may be negative
+    _sparse = True  # whether X may be sparse
+    _missing = False  # whether NaN means a missing entry
 
     def __init__(
         self,
@@ -41,7 +46,6 @@ class FactorModel(
         *,
         init: str,
         n_init: int,
-        solver: str,
         max_iter: int,
         tol: float,
         eval_every: int,
@@ -52,7 +56,6 @@ class FactorModel(
         self.n_components = n_components
         self.init = init
         self.n_init = n_init
-        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.eval_every = eval_every
@@ -60,82 +63,23 @@ class FactorModel(
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, U0: Any = None, V0: Any = None) -> Self:
-        """Factorise ``X``.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Nonnegative samples in rows. float32 is computed in float32, anything else
-            in float64.
-        y : ignored
-            Present for scikit-learn.
-        U0, V0 : array-like of shape (p, k) and (n, k), optional
-            First factors. One that is missing comes from ``init``. Entries that start
-            at zero stay zero.
-
-        Returns
-        -------
-        self
-        """
-        self.fit_transform(X, y, U0=U0, V0=V0)
-        return self
-
-    @with_callbacks
-    def fit_transform(self, X: Any, y: Any = None, *, U0: Any = None, V0: Any = None) -> Array:
-        """Factorise ``X`` and return its codes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Nonnegative samples in rows.
-        y : ignored
-            Present for scikit-learn.
-        U0, V0 : array-like of shape (p, k) and (n, k), optional
-            First factors, as in `fit`.
-
-        Returns
-        -------
-        V : array of shape (n, k)
-            The codes of the training samples, also kept as ``embedding_``.
-        """
-        self._check_parameters()
-        X = check_samples(self, X, reset=True)
-        W = self._graph(X)
-        U, V = self._start(X, U0, V0)
-        weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), U) for name in self._weights}
-        rule = SOLVERS[self.solver](self._problem(X, W, weights))
-        with Watcher(self, X) as watcher:
-            solution = iterate(
-                rule,
-                rule.start(U, V),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                eval_every=self.eval_every,
-                on_eval=watcher,
-            )
-            best = int(np.argmin(solution.objective))
-            self._keep(X, W, rule.problem, solution, best)
-        return self.embedding_
-
     def transform(self, X: Any) -> Array:
         """Codes of samples for the fitted basis, each solved to tolerance.
 
-        New samples have no place in the training graph, so with ``lam > 0`` the codes
-        of the training samples differ from ``embedding_``.
+        New samples have no place in the training graph and no part in constraints on the
+        whole of V, so the codes of the training samples may differ from ``embedding_``.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or torch tensor of shape (m, p)
-            Nonnegative samples in rows.
+            Samples in rows.
 
         Returns
         -------
         V : array of shape (m, k)
         """
         check_is_fitted(self)
-        X = check_samples(self, X, reset=False)
-        return self._encode(X)
+        return self._encode(check_samples(self, X, reset=False))
 
     def inverse_transform(self, V: Any) -> Array:
         """Samples from codes: ``V Uᵀ``.
@@ -162,6 +106,10 @@ class FactorModel(
 
     # What a model brings -------------------------------------------------------------
 
+    @abstractmethod
+    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        """The rule of this model for a batch of weights (B,)."""
+
     def _check_more_parameters(self) -> None:
         """Refuse bad values of this model's own parameters."""
 
@@ -169,91 +117,245 @@ class FactorModel(
         """The neighbour graph of the samples, for models that have one."""
         return None
 
-    @abstractmethod
-    def _problem(self, X: Matrix, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
-        """The recipe: the objective for a batch of weights."""
+    def _shapes(self, n: int, p: int) -> dict[str, tuple[int, int]]:
+        """Names and shapes of the factors that a fit starts from; the second is always V."""
+        return {"U0": (p, self.n_components), "V0": (n, self.n_components)}
 
-    def _more_attributes(self, problem: Problem, U: Array, V: Array, XU: Array) -> dict[str, Any]:
-        """Fitted attributes of this model alone, from the winning factors."""
+    def _last(self) -> tuple[Array, Array]:
+        """The factors of the last fit, in the order of `_shapes`."""
+        return to_numpy(self.components_).T, self.embedding_
+
+    def _prepare(self, U: Array, V: Array) -> tuple[Array, Array]:
+        """The first factors as the loop gets them; most models take them as they are."""
+        return U, V
+
+    def _finish(self, state: State) -> State:
+        """The state to keep; most models keep what the loop ended with."""
+        return state
+
+    def _basis(self, rule: Any, state: State) -> Array:
+        """The basis U (p, B, k) of a state."""
+        return state.U
+
+    def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
+        """Fitted attributes of this model alone, from the winning state (a batch of one)."""
         return {}
 
-    @abstractmethod
-    def _codes(self, X: Matrix, U: Array) -> tuple[Any, Any]:
-        """Rule and start that code the samples ``X`` for the fixed basis ``U`` (p, k)."""
+    def _code_options(self) -> dict[str, Any]:
+        """How a new sample is coded, as keywords of `Codes.of`; default: least squares."""
+        return {}
 
     # The steps of a fit --------------------------------------------------------------
+
+    @with_callbacks
+    def _fit(self, X: Any, given: Mapping[str, Any], mask: Any = None) -> Array:
+        """Check, start, iterate, keep the best; returns the codes of the training samples."""
+        self._check_parameters()
+        features = {name: getattr(self, name) for name in _FEATURES if hasattr(self, name)}
+        try:
+            return self._fit_checked(check_samples(self, X, reset=True, mask=mask), given)
+        except BaseException:
+            # What the last fit said of its features goes with what is left of that fit.
+            for name in _FEATURES:
+                self.__dict__.pop(name, None)
+            self.__dict__.update(features)
+            raise
+
+    def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
+        W = self._graph(data.X)
+        U, V = self._prepare(*self._start(data.X, given))
+        weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), V) for name in self._weights}
+        rule = self._rule(data, W, weights)
+        with Watcher(self, data.X) as watcher:
+            solution = iterate(
+                rule,
+                rule.start(U, V),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                eval_every=self.eval_every,
+                on_eval=watcher,
+            )
+            self._keep(W, rule, solution, int(np.argmin(solution.objective)))
+        return self.embedding_
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
         for name in self._weights:
             check_nonnegative(name, getattr(self, name))
         self._check_more_parameters()
-        check_choice("init", self.init, starts.STARTS)
-        check_choice("solver", self.solver, SOLVERS)
+        check_choice("init", self.init, self._starts)
         check_integer("n_init", self.n_init, 1)
         check_integer("max_iter", self.max_iter, 0)
         check_integer("eval_every", self.eval_every, 1)
         check_nonnegative("tol", self.tol)
         check_random_state(self.random_state)
 
-    def _start(self, X: Matrix, U0: Any, V0: Any) -> tuple[Array, Array]:
+    def _start(self, X: Matrix, given: Mapping[str, Any]) -> tuple[Array, Array]:
         """First factors as a batch: given ones, those of the last fit, or drawn."""
-        (n, p), k = X.shape, self.n_components
-        if self.warm_start and hasattr(self, "components_") and U0 is None and V0 is None:
-            if self.components_.shape != (k, p) or self.embedding_.shape != (n, k):
-                msg = (
-                    "warm_start continues a fit of the same shape: the last one had "
-                    f"{self.embedding_.shape[0]} samples, {self.components_.shape[1]} features and "
-                    f"{self.components_.shape[0]} components; now there are {n}, {p} and {k}. "
-                    "Set warm_start=False, or use a new estimator."
-                )
-                raise ValueError(msg)
-            U0, V0 = to_numpy(self.components_).T, self.embedding_
-        U0 = None if U0 is None else check_factor("U0", U0, (p, k), X)[:, None, :]
-        V0 = None if V0 is None else check_factor("V0", V0, (n, k), X)[:, None, :]
-        if U0 is not None and V0 is not None:
-            return U0, V0
-        rng = check_random_state(self.random_state)
-        U, V = starts.batch(starts.STARTS[self.init], X, k, self.n_init, rng)
-        U, V = (like(F, factor_pattern(X)) for F in (U, V))
-        xp = namespace(U)
-        return (
-            U if U0 is None else xp.asarray(xp.broadcast_to(U0, U.shape), copy=True),
-            V if V0 is None else xp.asarray(xp.broadcast_to(V0, V.shape), copy=True),
-        )
+        shapes = self._shapes(*X.shape)
+        first: list[Any] = [given.get(name) for name in shapes]
+        if self.warm_start and hasattr(self, "components_") and all(F is None for F in first):
+            self._check_same_shape(*X.shape)
+            first = list(self._last())
+        for place, (name, shape) in enumerate(shapes.items()):
+            if first[place] is not None:
+                signed = self._signed and name == "U0"
+                first[place] = check_factor(name, first[place], shape, X, signed=signed)[:, None, :]
+        if any(F is None for F in first):
+            rng = check_random_state(self.random_state)
+            drawn = starts.batch(self._starts[self.init], X, self.n_components, self.n_init, rng)
+            for place, F in enumerate(drawn):
+                F = like(F, factor_pattern(X))
+                if first[place] is None:
+                    first[place] = F
+                else:
+                    xp = namespace(F)
+                    first[place] = xp.asarray(xp.broadcast_to(first[place], F.shape), copy=True)
+        return first[0], first[1]
 
-    def _keep(self, X: Matrix, W: sp.csr_array | None, problem: Problem, solution: Solution, b: int) -> None:
+    def _check_same_shape(self, n: int, p: int) -> None:
+        (k, last_p), last_n = self.components_.shape, self.embedding_.shape[0]
+        if (last_n, last_p, k) != (n, p, self.n_components):
+            msg = (
+                f"warm_start continues a fit of the same shape: the last one had {last_n} samples, "
+                f"{last_p} features and {k} components; now there are {n}, {p} and {self.n_components}. "
+                "Set warm_start=False, or use a new estimator."
+            )
+            raise ValueError(msg)
+
+    def _keep(self, W: sp.csr_array | None, rule: Any, solution: Solution, b: int) -> None:
         """Set the fitted attributes from setting ``b``; nothing is set before all is computed."""
-        U, V = solution.state.U[:, [b], :], solution.state.V[:, [b], :]
-        XU = product(X, U)
-        squared = problem.fit.squared_residuals(U, V, XU)
+        rule = rule.take(np.array([b]))
+        ended = solution.state.take(np.array([b]))
+        state = self._finish(ended)
+        objective = solution.objective if state is ended else to_numpy(rule.value(state))
+        U = self._basis(rule, state)
         fitted = {
             "components_": _copy(U[:, 0, :].T),
-            "embedding_": _copy(V[:, 0, :]),
-            "graph_": W,
+            "embedding_": _copy(state.V[:, 0, :]),
             "n_iter_": int(solution.n_iter[b]),
-            "objective_": float(solution.objective[b]),
+            "objective_": float(objective[b if state is ended else 0]),
             "history_": solution.history_of(b),
             "stop_reason_": solution.reason[b],
-            "reconstruction_err_": math.sqrt(float(to_numpy(squared).sum(dtype=np.float64))),
+            "reconstruction_err_": math.sqrt(float(to_numpy(rule.squared_error(state)[0]))),
         }
-        fitted |= self._more_attributes(problem.take(np.array([b])), U, V, XU)
+        if hasattr(self, "graph"):
+            fitted["graph_"] = W
+        fitted |= self._more_attributes(rule, state)
         for name, value in fitted.items():
             setattr(self, name, value)
 
-    def _encode(self, X: Matrix) -> Array:
+    def _encode(self, data: Samples) -> Array:
         """Codes (m, k) of checked samples, by coordinate sweeps."""
-        U = like(to_numpy(self.components_).T, factor_pattern(X))
-        rule, state = self._codes(X, U)
+        U = like(to_numpy(self.components_).T, factor_pattern(data.X))
+        rule, state = Codes.of(data.X, U, M=data.M, **self._code_options())
         solution = iterate(rule, state, max_iter=500, tol=1e-7, eval_every=5)
         return _copy(solution.state.V[0, ...])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = not self._signed
+        tags.input_tags.sparse = self._sparse
+        tags.input_tags.allow_nan = self._missing
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class BasisAndCodesModel(FactorModel):
+    """A model whose fit starts from U and V."""
+
+    def fit(self, X: Any, y: Any = None, *, U0: Any = None, V0: Any = None) -> Self:
+        """Factorise ``X``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows. float32 is computed in float32, anything else in float64.
+        y : ignored
+            Present for scikit-learn.
+        U0, V0 : array-like of shape (p, k) and (n, k), optional
+            First factors. One that is missing comes from ``init``. In multiplicative
+            updates entries that start at zero stay zero.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, {"U0": U0, "V0": V0})
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, U0: Any = None, V0: Any = None) -> Array:
+        """Factorise ``X`` and return its codes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows.
+        y : ignored
+            Present for scikit-learn.
+        U0, V0 : array-like of shape (p, k) and (n, k), optional
+            First factors, as in `fit`.
+
+        Returns
+        -------
+        V : array of shape (n, k)
+            The codes of the training samples, also kept as ``embedding_``.
+        """
+        return self._fit(X, {"U0": U0, "V0": V0})
+
+
+class MissingEntriesModel(FactorModel):
+    """A model whose fit starts from U and V and may leave out entries of X."""
+
+    _missing = True
+
+    def fit(self, X: Any, y: Any = None, *, mask: Any = None, U0: Any = None, V0: Any = None) -> Self:
+        """Factorise ``X``, or what is known of it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows. NaN marks a missing entry. float32 is computed in float32,
+            anything else in float64.
+        y : ignored
+            Present for scikit-learn.
+        mask : array-like or sparse matrix of shape (n, p), optional
+            Weight of every entry, ≥ 0: 0 (or False) for a missing one, 1 (or True) for a
+            known one, or anything else. For sparse X a sparse matrix: what it does not
+            store is missing.
+        U0, V0 : array-like of shape (p, k) and (n, k), optional
+            First factors. One that is missing comes from ``init``. Entries that start
+            at zero stay zero.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, {"U0": U0, "V0": V0}, mask)
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, mask: Any = None, U0: Any = None, V0: Any = None
+    ) -> Array:
+        """Factorise ``X``, or what is known of it, and return its codes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows; NaN marks a missing entry.
+        y : ignored
+            Present for scikit-learn.
+        mask : array-like or sparse matrix of shape (n, p), optional
+            Weight of every entry, as in `fit`.
+        U0, V0 : array-like of shape (p, k) and (n, k), optional
+            First factors, as in `fit`.
+
+        Returns
+        -------
+        V : array of shape (n, k)
+            The codes of the training samples, also kept as ``embedding_``.
+        """
+        return self._fit(X, {"U0": U0, "V0": V0}, mask)
 
 
 def _copy(F: Array) -> Array:

@@ -10,11 +10,10 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, to_numpy
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import Codes
-from lognmf.core.state import State
-from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Laplacian, Penalty
-from lognmf.models.base import FactorModel
-from lognmf.models.validation import build_graph, check_graph_parameters
+from lognmf.core.solvers import SOLVERS
+from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Laplacian, Penalty, Weighted
+from lognmf.models.base import MissingEntriesModel
+from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_choice
 
 
@@ -31,7 +30,7 @@ def regularised(
     return Problem(fit, unless_zero(alpha, sparsity), graph + unless_zero(beta, sparsity))
 
 
-class LogSparseNMF(FactorModel):
+class LogSparseNMF(MissingEntriesModel):
     """LS-NMF: sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k)
@@ -41,6 +40,8 @@ class LogSparseNMF(FactorModel):
     where ‖M‖_log = Σ log(1 + m) and L is the Laplacian of the neighbour graph of the
     samples (Peng et al., eq_obj_log). Special cases: ``penalty="l1"`` is the ℓ1 model,
     ``lam=0`` the model without a graph, ``alpha=beta=0`` GNMF, all three 0 plain NMF.
+    Entries that are NaN, or 0 in the ``mask`` given to `fit`, are missing: the data term
+    then sums over the known ones, and the graph is built with zeros in their place.
 
     Parameters
     ----------
@@ -153,7 +154,6 @@ class LogSparseNMF(FactorModel):
             n_components,
             init=init,
             n_init=n_init,
-            solver=solver,
             max_iter=max_iter,
             tol=tol,
             eval_every=eval_every,
@@ -161,6 +161,7 @@ class LogSparseNMF(FactorModel):
             random_state=random_state,
             verbose=verbose,
         )
+        self.solver = solver
         self.alpha = alpha
         self.beta = beta
         self.lam = lam
@@ -169,14 +170,16 @@ class LogSparseNMF(FactorModel):
         self.n_neighbors = n_neighbors
 
     def _check_more_parameters(self) -> None:
+        check_choice("solver", self.solver, SOLVERS)
         check_choice("penalty", self.penalty, PENALTIES)
         check_graph_parameters(self.graph, self.n_neighbors)
 
     def _graph(self, X: Matrix) -> sp.csr_array | None:
         return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
 
-    def _problem(self, X: Matrix, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
-        return regularised(Frobenius.of(X), W=W, penalty=self.penalty, **weights)
+    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        fit = Frobenius.of(data.X) if data.M is None else Weighted.of(data.X, data.M)
+        return SOLVERS[self.solver](regularised(fit, W=W, penalty=self.penalty, **weights))
 
-    def _codes(self, X: Matrix, U: Array) -> tuple[Codes, State]:
-        return Codes.of(X, U, penalty=PENALTIES[self.penalty], beta=self.beta)
+    def _code_options(self) -> dict[str, Any]:
+        return {"penalty": PENALTIES[self.penalty], "beta": self.beta}

@@ -10,17 +10,16 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, like, product, to_numpy
-from lognmf.core.problem import Problem
-from lognmf.core.solvers import Codes
+from lognmf.core.solvers import SOLVERS
 from lognmf.core.state import State
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
-from lognmf.models.base import FactorModel
+from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.log_sparse import regularised
-from lognmf.models.validation import build_graph, check_graph_parameters, check_samples
+from lognmf.models.validation import Samples, build_graph, check_graph_parameters, check_samples
 from lognmf.parameters import check_choice
 
 
-class RobustLogSparseNMF(FactorModel):
+class RobustLogSparseNMF(BasisAndCodesModel):
     """RLS-NMF: robust, sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k) and any S (n×p)
@@ -151,7 +150,6 @@ class RobustLogSparseNMF(FactorModel):
             n_components,
             init=init,
             n_init=n_init,
-            solver=solver,
             max_iter=max_iter,
             tol=tol,
             eval_every=eval_every,
@@ -159,6 +157,7 @@ class RobustLogSparseNMF(FactorModel):
             random_state=random_state,
             verbose=verbose,
         )
+        self.solver = solver
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
@@ -186,13 +185,14 @@ class RobustLogSparseNMF(FactorModel):
             Dense. ``X − S`` is nonnegative; the norms of the rows of S are outlier scores.
         """
         check_is_fitted(self)
-        X = check_samples(self, X, reset=False)
+        data = check_samples(self, X, reset=False)
+        X = data.X
         fit = Robust.of(X, ROW_NORMS[self.row_norm](), like([float(self.gamma)], factor_pattern(X)))
         U = like(to_numpy(self.components_).T, factor_pattern(X))[:, None, :]
         XU = product(X, U)
         V = self._codes_of_fit(fit, U, XU)
         if V is None:
-            V = self._encode(X)[:, None, :]
+            V = self._encode(data)[:, None, :]
         share, _ = fit.taken(U, V, XU)
         residual = (X.toarray() if sp.issparse(X) else X) - V[:, 0, :] @ U[:, 0, :].T
         residual *= share
@@ -208,6 +208,7 @@ class RobustLogSparseNMF(FactorModel):
         return V if abs(error - self.reconstruction_err_) <= 1e-6 * size else None
 
     def _check_more_parameters(self) -> None:
+        check_choice("solver", self.solver, SOLVERS)
         check_choice("penalty", self.penalty, PENALTIES)
         check_choice("row_norm", self.row_norm, ROW_NORMS)
         check_graph_parameters(self.graph, self.n_neighbors)
@@ -215,22 +216,19 @@ class RobustLogSparseNMF(FactorModel):
     def _graph(self, X: Matrix) -> sp.csr_array | None:
         return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
 
-    def _problem(self, X: Matrix, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         weights = dict(weights)
-        fit = Robust.of(X, ROW_NORMS[self.row_norm](), weights.pop("gamma"))
-        return regularised(fit, W=W, penalty=self.penalty, **weights)
+        fit = Robust.of(data.X, ROW_NORMS[self.row_norm](), weights.pop("gamma"))
+        return SOLVERS[self.solver](regularised(fit, W=W, penalty=self.penalty, **weights))
 
-    def _more_attributes(self, problem: Problem, U: Array, V: Array, XU: Array) -> dict[str, Any]:
-        fit: Any = problem.fit
-        share, norm = fit.taken(U, V, XU)
+    def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
+        share, norm = rule.problem.fit.taken(state.U, state.V, *state.aux)
         return {"outlier_share_": share[:, 0], "outlier_norm_": norm[:, 0]}
 
-    def _codes(self, X: Matrix, U: Array) -> tuple[Codes, State]:
-        return Codes.of(
-            X,
-            U,
-            penalty=PENALTIES[self.penalty],
-            beta=self.beta,
-            row_norm=ROW_NORMS[self.row_norm](),
-            gamma=self.gamma,
-        )
+    def _code_options(self) -> dict[str, Any]:
+        return {
+            "penalty": PENALTIES[self.penalty],
+            "beta": self.beta,
+            "row_norm": ROW_NORMS[self.row_norm](),
+            "gamma": self.gamma,
+        }

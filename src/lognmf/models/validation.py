@@ -1,11 +1,12 @@
 """The border: what users give, checked once and before any work.
 
 Behind it X is a NumPy array, a CSR matrix or a torch tensor, of float32 or float64,
-finite and nonnegative.
+finite, and nonnegative unless the model takes signed data.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,29 @@ from lognmf.graph import knn_graph
 from lognmf.parameters import check_integer
 
 
-def check_samples(estimator: Any, X: Any, *, reset: bool) -> Matrix:
-    """Samples ``X`` (n, p) for ``fit`` (``reset``) or for a fitted estimator.
+@dataclass(frozen=True)
+class Samples:
+    """Checked data ``X`` (n, p) and the weights ``M`` of its entries; None where all count alike.
+
+    Entries of weight 0 are 0 in ``X``.
+    """
+
+    X: Matrix
+    M: Matrix | None = None
+
+
+def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Samples:
+    """Samples (n, p) for ``fit`` (``reset``) or for a fitted estimator.
 
     No temporary of the size of X is made, except the converted copy where X is not
-    float32 or float64.
+    float32 or float64, and the filled one where entries are missing.
     """
+    if sp.issparse(X) and not estimator._sparse:
+        msg = (
+            f"{type(estimator).__name__} keeps a dense residual of the size of X and takes no sparse data: "
+            "use X.toarray() if that fits into memory, or RobustLogSparseNMF."
+        )
+        raise TypeError(msg)
     if is_torch(X):
         X = _check_torch(estimator, X, reset=reset)
     else:
@@ -32,11 +50,63 @@ def check_samples(estimator: Any, X: Any, *, reset: bool) -> Matrix:
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_min_samples=1,
-            ensure_min_features=1,
+            ensure_all_finite=False,  # `_check_range` does it, and says what to do
         )
-    _check_range(type(estimator).__name__, X)
-    return X
+    M = _entry_weights(X, mask) if estimator._missing else None
+    if M is not None:
+        X = _known(X, M)
+    _check_range(estimator, X)
+    return Samples(X, M)
+
+
+def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:
+    """Weights of the entries of ``X`` from ``mask`` and NaN; None if all are 1."""
+    if sp.issparse(X):
+        return None if mask is None else _sparse_weights(X, mask)
+    xp = namespace(X)
+    # The smallest entry is NaN if any is: no temporary is made where none is missing.
+    missing = xp.isnan(X) if bool(xp.isnan(xp.min(X))) else None
+    if mask is None and missing is None:
+        return None
+    if sp.issparse(mask):
+        mask = mask.toarray()
+    M = xp.ones_like(X) if mask is None else _check_weights(like(mask, X), X.shape)
+    if missing is not None:
+        M = xp.where(missing, xp.zeros_like(M), M)
+    if not bool(xp.any(M > 0)):
+        msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
+        raise ValueError(msg)
+    return None if bool(xp.all(M == 1)) else M
+
+
+def _sparse_weights(X: Matrix, mask: Any) -> sp.csr_array:
+    M = sp.csr_array(mask, dtype=X.dtype, copy=True)
+    _check_weights(M, X.shape)
+    M.eliminate_zeros()
+    if M.nnz == 0:
+        msg = "X has no known entry: the mask stores none."
+        raise ValueError(msg)
+    return M
+
+
+def _check_weights(M: Matrix, shape: tuple[int, int]) -> Matrix:
+    if tuple(M.shape) != tuple(shape):
+        msg = f"mask must have the shape of X, {tuple(shape)}; got {tuple(M.shape)}."
+        raise ValueError(msg)
+    values = M.data if sp.issparse(M) else M
+    smallest, largest = (float(values.min()), float(values.max())) if 0 not in values.shape else (0.0, 0.0)
+    if not (np.isfinite(smallest) and np.isfinite(largest) and smallest >= 0):
+        msg = "mask must hold finite weights >= 0, 0 for a missing entry; it has negative ones or NaN."
+        raise ValueError(msg)
+    return M
+
+
+def _known(X: Matrix, M: Matrix) -> Matrix:
+    """``X`` with zeros where nothing is known."""
+    if sp.issparse(X):
+        return sp.csr_array(X.multiply(M > 0))
+    xp = namespace(X)
+    return xp.where(M > 0, X, xp.zeros_like(X))
 
 
 def _check_torch(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -65,32 +135,37 @@ def _check_torch(estimator: Any, X: Any, *, reset: bool) -> Array:
     return X
 
 
-def _check_range(name: str, X: Matrix) -> None:
+def _check_range(estimator: Any, X: Matrix) -> None:
+    name = type(estimator).__name__
     values = X.data if sp.issparse(X) else X
     if sp.issparse(X) and X.nnz == 0:
         return
     smallest, largest = float(values.min()), float(values.max())
     if not (np.isfinite(smallest) and np.isfinite(largest)):
-        msg = f"Input X contains NaN or infinity. {name} takes finite data: drop or fill such entries first."
+        msg = (
+            f"Input X contains NaN or infinity, which {name} does not take: drop or fill such entries, "
+            "or use WeightedNMF or LogSparseNMF with dense X, where NaN marks a missing entry."
+        )
         raise ValueError(msg)
-    if smallest < 0:
+    if smallest < 0 and not estimator._signed:
         msg = (
             f"Negative values in data passed to {name}: the smallest entry of X is {smallest:.6g}. "
-            "The factorisation is defined for nonnegative data; shift or clip X first."
+            "It is defined for nonnegative data: shift or clip X first, or use SemiNMF."
         )
         raise ValueError(msg)
     dtype = to_numpy(values[:1]).dtype
     room = 16.0 * X.shape[0] * X.shape[1]
-    if largest > float(np.sqrt(np.finfo(dtype).max / room)):
+    size = max(largest, -smallest)
+    if size > float(np.sqrt(np.finfo(dtype).max / room)):
         msg = (
-            f"X is too large for {dtype}: squares of its largest entry {largest:.3g}, summed over "
+            f"X is too large for {dtype}: squares of its largest entry {size:.3g}, summed over "
             "all entries, overflow. Divide X by a constant (unit-norm samples are usual)"
             + (" or use float64." if dtype == np.float32 else ".")
         )
         raise ValueError(msg)
 
 
-def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix) -> Array:
+def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix, *, signed: bool = False) -> Array:
     """A given first factor, as a fresh array like ``X``."""
     F = to_numpy(F) if is_torch(F) else np.asarray(F)
     if F.shape != shape:
@@ -99,7 +174,7 @@ def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix) -> Array:
     if not np.issubdtype(F.dtype, np.number) or np.issubdtype(F.dtype, np.complexfloating):
         msg = f"{name} must hold real numbers; got dtype {F.dtype}."
         raise TypeError(msg)
-    if not np.isfinite(F).all() or (F < 0).any():
+    if not np.isfinite(F).all() or ((F < 0).any() and not signed):
         msg = f"{name} must be finite and nonnegative: multiplicative updates keep the signs of their start."
         raise ValueError(msg)
     return like(np.array(F), factor_pattern(X))

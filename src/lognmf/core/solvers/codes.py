@@ -27,8 +27,8 @@ class Codes:
 
     Parameters
     ----------
-    gram : array of shape (k, k)
-        ``UᵀU``.
+    gram : array of shape (k, k) or (n, k, k)
+        ``UᵀU``, or one for each sample over its known entries.
     squared_norms : array of shape (n,)
         ``‖x_i‖²``.
     penalty : SeparablePenalty or None
@@ -49,18 +49,25 @@ class Codes:
         X: Matrix,
         U: Array,
         *,
+        M: Array | None = None,
         penalty: Callable[[Array], SeparablePenalty] | None = None,
         beta: float = 0.0,
         row_norm: RowNorm | None = None,
         gamma: float = 0.0,
     ) -> tuple[Codes, State]:
-        """The rule and its start for the samples ``X`` (n, p) and the basis ``U`` (p, k)."""
+        """The rule and its start for the samples ``X`` (n, p) and the basis ``U`` (p, k).
+
+        ``M`` (n, p) of zeros and ones says which entries are known; the others are 0 in ``X``.
+        """
         xp = namespace(U)
-        n = X.shape[0]
+        n, (p, k) = X.shape[0], U.shape
         squared_norms = squared_row_norms(X)
+        if M is None:
+            UU = gram(U[:, None, :], U[:, None, :])[0, ...]
+        else:
+            UU = xp.reshape(M @ xp.reshape(U[:, :, None] * U[:, None, :], (p, k * k)), (n, k, k))
         U = U[:, None, :]
         XU = xp.permute_dims(product(X, U), (1, 0, 2))
-        UU = gram(U, U)[0, :, :]
 
         def repeated(weight: float) -> Array:
             return like(np.full(n, weight), U)
@@ -72,15 +79,17 @@ class Codes:
             row_norm,
             repeated(gamma) if row_norm is not None else None,
         )
-        # The best multiple of the all-ones code.
+        # The best nonnegative multiple of the all-ones code.
         tiny = float(xp.finfo(U.dtype).smallest_normal)
-        scale = xp.sum(XU, axis=2, keepdims=True) / (xp.sum(UU) + tiny)
-        return rule, State(xp.zeros((0, n, UU.shape[0]), dtype=U.dtype), scale * xp.ones_like(XU), (XU,))
+        scale = xp.sum(XU, axis=2) / (xp.abs(xp.sum(UU, axis=(-2, -1))) + tiny)
+        scale = xp.where(scale > 0, scale, xp.zeros_like(scale))
+        return rule, State(XU[:0, ...], scale[:, :, None] * xp.ones_like(XU), (XU,))
 
     def residual_norms(self, V: Array, XU: Array) -> Array:
         """``‖x_i − U v_i‖``, shape (n,), from V and XU of shape (1, n, k)."""
         xp = namespace(V)
-        squared = self.squared_norms - (row_dot(2 * XU, V) - row_dot(V @ self.gram, V))[0, :]
+        VG = V @ self.gram if self.gram.ndim == 2 else (V[0, :, None, :] @ self.gram)[None, :, 0, :]
+        squared = self.squared_norms - (row_dot(2 * XU, V) - row_dot(VG, V))[0, :]
         return xp.sqrt(xp.where(squared > 0, squared, xp.zeros_like(squared)))
 
     def kept(self, V: Array, XU: Array) -> Array:
@@ -97,8 +106,10 @@ class Codes:
         kept = self.kept(state.V, XU)
         V = xp.asarray(state.V[0, ...], copy=True)
         for j in range(V.shape[1]):
-            own = self.gram[j, j]
-            slope = kept * (XU[0, :, j] - V @ self.gram[:, j] + V[:, j] * own)
+            own = self.gram[..., j, j]
+            column = self.gram[..., :, j]
+            mixed = V @ column if column.ndim == 1 else xp.vecdot(V, column, axis=-1)
+            slope = kept * (XU[0, :, j] - mixed + V[:, j] * own)
             curvature = kept * own + tiny
             V[:, j] = self._minimise(curvature, slope, V[:, j])
         return State(state.U, V[None, ...], state.aux)
@@ -121,6 +132,7 @@ class Codes:
     def take(self, index: np.ndarray) -> Codes:
         return replace(
             self,
+            gram=self.gram if self.gram.ndim == 2 else take(self.gram, index, axis=0),
             squared_norms=take(self.squared_norms, index, axis=0),
             penalty=None if self.penalty is None else self.penalty.take(index),
             weight=None if self.weight is None else take(self.weight, index, axis=0),

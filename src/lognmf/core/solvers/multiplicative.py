@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lognmf.core.arrays import Array, namespace, product
+from lognmf.core.arrays import Array, namespace, product, total
 from lognmf.core.problem import Problem
 from lognmf.core.state import State
 from lognmf.core.terms.protocol import Halves, Penalty
@@ -61,6 +61,10 @@ class Multiplicative:
 
     def value(self, state: State) -> Array:
         return self.problem.value(state.U, state.V, *state.aux)
+
+    def squared_error(self, state: State) -> Array:
+        """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
+        return total(self.problem.fit.squared_residuals(state.U, state.V, *state.aux), axis=0)
 
     def take(self, index: np.ndarray) -> Multiplicative:
         return Multiplicative(self.problem.take(index))

@@ -11,6 +11,7 @@ from lognmf.core.terms.laplacian import Laplacian
 from lognmf.core.terms.log import Log
 from lognmf.core.terms.protocol import DataFit, Penalty, RowNorm, SeparablePenalty
 from lognmf.core.terms.robust import Robust
+from lognmf.core.terms.weighted import Weighted
 
 PENALTIES: dict[str, Callable[[Array], SeparablePenalty]] = {"log": Log, "l1": L1}
 """Sparsity penalties on a factor, by the estimators' ``penalty``."""
@@ -32,4 +33,5 @@ __all__ = [
     "Robust",
     "RowNorm",
     "SeparablePenalty",
+    "Weighted",
 ]

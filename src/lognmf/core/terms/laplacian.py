@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, like, operator_like, product, take, total
+from lognmf.core.arrays import Array, Matrix, like, operator_like, positive, product, take, total
 from lognmf.core.terms.protocol import Halves
 
 
@@ -27,7 +27,8 @@ class Laplacian:
 
     def value(self, F: Array) -> Array:
         roughness = (self.degree[:, None, None] * F - product(self.W, F)) * F
-        return self.weight * total(roughness, axis=(0, 2))
+        # Never negative but for rounding, where V is all but constant along the graph.
+        return self.weight * positive(total(roughness, axis=(0, 2)))
 
     def halves(self, F: Array) -> Halves:
         neg = product(self.W, F)

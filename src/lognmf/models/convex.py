@@ -1,0 +1,205 @@
+"""CNMF: convex nonnegative matrix factorisation (Ding, Li and Jordan 2010)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array, Matrix, gram, mix, product, ratio, to_numpy
+from lognmf.core.state import State
+from lognmf.core.terms import Frobenius
+from lognmf.models import kmeans_starts
+from lognmf.models.base import FactorModel
+from lognmf.models.validation import Samples
+
+
+@dataclass(frozen=True)
+class ConvexRule:
+    """V ← V∘√(KB / V BᵀKB), then B ← B∘√(KV / KB VᵀV), with K = XXᵀ ≥ 0.
+
+    K (n×n) is never formed: ``K B = X (XᵀB)``. The state holds B in the place of U, and
+    carries the basis ``XᵀB`` and ``K B``.
+    """
+
+    fit: Frobenius
+
+    def start(self, B: Array, V: Array) -> State:
+        """The state from which to step."""
+        basis = product(self.fit.X.T, B)
+        return State(B, V, (basis, product(self.fit.X, basis)))
+
+    def step(self, state: State) -> State:
+        X, B, V, (_, KB) = self.fit.X, state.U, state.V, state.aux
+        V = V * ratio(KB, mix(V, gram(B, KB))) ** 0.5
+        KV = product(X, product(X.T, V))
+        B = B * ratio(KV, mix(KB, gram(V, V))) ** 0.5
+        return self.start(B, V)
+
+    def value(self, state: State) -> Array:
+        basis, KB = state.aux
+        return self.fit.value(basis, state.V, KB)
+
+    def squared_error(self, state: State) -> Array:
+        """``‖X − V BᵀX‖²_F`` of every setting, shape (B,), float64."""
+        return self.value(state)
+
+    def take(self, index: np.ndarray) -> ConvexRule:
+        return self
+
+
+def random(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """B uniform on [0, 1/n), V uniform on [0, 1)."""
+    n = X.shape[0]
+    return rng.uniform(size=(n, k)) / n, rng.uniform(size=(n, k))
+
+
+class ConvexNMF(FactorModel):
+    """CNMF: nonnegative matrix factorisation whose basis is made of the samples themselves.
+
+    Minimises ``‖X − V BᵀX‖²_F`` over nonnegative B (n×k) and V (n×k); the basis is U = XᵀB. For
+    nonnegative data.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components k.
+    init : {"kmeans", "random"}, default="kmeans"
+        Start: k-means: V = H + 0.2, B = (H + 0.2) D⁻¹, D the cluster sizes; or uniform on [0, 1).
+    n_init : int, default=1
+        Starts, run together as one batch; the best objective wins.
+    max_iter : int, default=500
+        Most iterations.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most ``tol`` of itself per iteration;
+        0 makes exactly ``max_iter`` iterations.
+    eval_every : int, default=10
+        Iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        For the starts.
+    verbose : int, default=0
+        1 prints a line a second, 2 every evaluation.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, p)
+        The basis, (XᵀB)ᵀ.
+    embedding_ : array of shape (n, k)
+        The codes V of the training samples.
+    combination_ : array of shape (n, k)
+        B: how the samples make up the basis.
+    objective_ : float
+        Value of the objective.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_ : int
+        Iterations made.
+    stop_reason_ : {"converged", "max_iter", "callback"}
+        Why the fit ended.
+    reconstruction_err_ : float
+        ``‖X − V Uᵀ‖_F``.
+    n_features_in_ : int
+        Number of features p.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features, when X is a data frame with string names.
+
+    References
+    ----------
+    C. Ding, T. Li, M. I. Jordan: Convex and semi-nonnegative matrix factorizations. IEEE
+    TPAMI 32 (2010).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lognmf import ConvexNMF
+    >>> X = np.repeat(np.eye(3), 4, axis=0)
+    >>> ConvexNMF(3, random_state=0).fit(X).combination_.shape
+    (12, 3)
+    """
+
+    _starts: ClassVar = {"kmeans": kmeans_starts.convex, "random": random}
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        init: str = "kmeans",
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        eval_every: int = 10,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            eval_every=eval_every,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any = None, *, B0: Any = None, V0: Any = None) -> Self:
+        """Factorise ``X``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Nonnegative samples in rows. float32 is computed in float32, anything else in
+            float64.
+        y : ignored
+            Present for scikit-learn.
+        B0, V0 : array-like of shape (n, k), optional
+            First combination and codes. One that is missing comes from ``init``. Entries
+            that start at zero stay zero.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, {"B0": B0, "V0": V0})
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, B0: Any = None, V0: Any = None) -> Array:
+        """Factorise ``X`` and return its codes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Nonnegative samples in rows.
+        y : ignored
+            Present for scikit-learn.
+        B0, V0 : array-like of shape (n, k), optional
+            First combination and codes, as in `fit`.
+
+        Returns
+        -------
+        V : array of shape (n, k)
+            The codes of the training samples, also kept as ``embedding_``.
+        """
+        return self._fit(X, {"B0": B0, "V0": V0})
+
+    def _shapes(self, n: int, p: int) -> dict[str, tuple[int, int]]:
+        return {"B0": (n, self.n_components), "V0": (n, self.n_components)}
+
+    def _last(self) -> tuple[Array, Array]:
+        return to_numpy(self.combination_), self.embedding_
+
+    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        return ConvexRule(Frobenius.of(data.X))
+
+    def _basis(self, rule: Any, state: State) -> Array:
+        return state.aux[0]
+
+    def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
+        return {"combination_": state.U[:, 0, :]}

@@ -1,0 +1,162 @@
+"""GNMF: graph-regularised nonnegative matrix factorisation (Cai et al. 2011)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array, Matrix, namespace
+from lognmf.core.problem import Problem
+from lognmf.core.solvers import SOLVERS
+from lognmf.core.state import State
+from lognmf.core.terms import Frobenius, Laplacian
+from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.validation import Samples, build_graph, check_graph_parameters
+from lognmf.parameters import check_choice
+
+
+class GraphNMF(BasisAndCodesModel):
+    """GNMF: nonnegative matrix factorisation with codes that are smooth along a graph.
+
+    Minimises ``‖X − V Uᵀ‖²_F + lam · Tr(VᵀLV)`` over nonnegative U (p×k) and V (n×k), L the
+    Laplacian of the neighbour graph of the samples.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components k.
+    lam : float, default=100.0
+        Weight of the graph; 100 is the original program's.
+    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph: built from X, none, or given (symmetric, nonnegative).
+    n_neighbors : int, default=5
+        Neighbours per sample in the graph; at most n − 1 are used.
+    normalize : bool, default=False
+        Scale the columns of U to unit norm, and V inversely, at the start and at the end,
+        as the original program does. The last scaling changes the graph term;
+        ``objective_`` is that of the scaled factors.
+    init : {"random", "scaled", "nndsvda", "nndsvdar"}, default="random"
+        Start: uniform on [0, 1); the same with U scaled to fit the data; or NNDSVD with
+        its zeros filled.
+    n_init : int, default=1
+        Starts, run together as one batch; the best objective wins.
+    solver : {"mu"}, default="mu"
+        "mu": multiplicative updates, U then V (the original program has V first).
+    max_iter : int, default=500
+        Most iterations.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most ``tol`` of itself per iteration;
+        0 makes exactly ``max_iter`` iterations.
+    eval_every : int, default=10
+        Iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        For the starts.
+    verbose : int, default=0
+        1 prints a line a second, 2 every evaluation.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, p)
+        The parts, Uᵀ.
+    embedding_ : array of shape (n, k)
+        The codes V of the training samples.
+    objective_ : float
+        Value of the objective.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_ : int
+        Iterations made.
+    stop_reason_ : {"converged", "max_iter", "callback"}
+        Why the fit ended.
+    reconstruction_err_ : float
+        ``‖X − V Uᵀ‖_F``.
+    graph_ : csr_array of shape (n, n) or None
+        The graph W.
+    n_features_in_ : int
+        Number of features p.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features, when X is a data frame with string names.
+
+    References
+    ----------
+    D. Cai, X. He, J. Han, T. S. Huang: Graph regularized nonnegative matrix factorization
+    for data representation. IEEE TPAMI 33 (2011).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lognmf import GraphNMF
+    >>> X = np.repeat(np.eye(3), 4, axis=0)
+    >>> GraphNMF(3, random_state=0).fit(X).embedding_.shape
+    (12, 3)
+    """
+
+    _weights = ("lam",)
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        lam: float = 100.0,
+        graph: Any = "knn",
+        n_neighbors: int = 5,
+        normalize: bool = False,
+        init: str = "random",
+        n_init: int = 1,
+        solver: str = "mu",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        eval_every: int = 10,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            eval_every=eval_every,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.solver = solver
+        self.lam = lam
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.normalize = normalize
+
+    def _check_more_parameters(self) -> None:
+        check_choice("solver", self.solver, SOLVERS)
+        check_graph_parameters(self.graph, self.n_neighbors)
+
+    def _graph(self, X: Matrix) -> sp.csr_array | None:
+        return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
+
+    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        graph = (Laplacian.of(W, weights["lam"]),) if W is not None and self.lam > 0 else ()
+        return SOLVERS[self.solver](Problem(Frobenius.of(data.X), on_V=graph))
+
+    def _prepare(self, U: Array, V: Array) -> tuple[Array, Array]:
+        return unit_columns(U, V) if self.normalize else (U, V)
+
+    def _finish(self, state: State) -> State:
+        if not self.normalize:
+            return state
+        U, V = unit_columns(state.U, state.V)
+        (XU,) = state.aux
+        return State(U, V, (unit_columns(state.U, XU, inverse=True)[1],))
+
+
+def unit_columns(U: Array, F: Array, *, inverse: bool = False) -> tuple[Array, Array]:
+    """U (p, B, k) with columns of unit norm, and ``F`` times (or over) their former norms."""
+    xp = namespace(U)
+    norms = xp.linalg.vector_norm(U, axis=0)
+    norms = xp.where(norms > 0, norms, xp.ones_like(norms))
+    return U / norms, F / norms if inverse else F * norms

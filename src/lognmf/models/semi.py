@@ -1,0 +1,184 @@
+"""Semi-NMF: codes nonnegative, basis of any sign (Ding, Li and Jordan 2010)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core import starts
+from lognmf.core.arrays import Array, gram, mix, namespace, positive, product, ratio
+from lognmf.core.state import State
+from lognmf.core.terms import Frobenius
+from lognmf.models import kmeans_starts
+from lognmf.models.base import FactorModel
+from lognmf.models.validation import Samples
+
+
+@dataclass(frozen=True)
+class SemiRule:
+    """U = XᵀV(VᵀV)⁻¹, then V ← V∘√(((XU)⁺ + V(UᵀU)⁻) / ((XU)⁻ + V(UᵀU)⁺)). Carries ``X @ U``."""
+
+    fit: Frobenius
+
+    def start(self, U: Array, V: Array) -> State:
+        """The state from which to step; the best basis for ``V`` takes the place of ``U``."""
+        U = self._best_basis(V)
+        return State(U, V, (product(self.fit.X, U),))
+
+    def step(self, state: State) -> State:
+        U, V = self._best_basis(state.V), state.V
+        XU, UU = product(self.fit.X, U), gram(U, U)
+        neg = positive(XU) + mix(V, positive(-UU))
+        pos = positive(-XU) + mix(V, positive(UU))
+        return State(U, V * ratio(neg, pos) ** 0.5, (XU,))
+
+    def _best_basis(self, V: Array) -> Array:
+        # The pseudo-inverse: components may die, and VᵀV is then singular.
+        return mix(product(self.fit.X.T, V), namespace(V).linalg.pinv(gram(V, V)))
+
+    def value(self, state: State) -> Array:
+        return self.fit.value(state.U, state.V, *state.aux)
+
+    def squared_error(self, state: State) -> Array:
+        """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
+        return self.value(state)
+
+    def take(self, index: np.ndarray) -> SemiRule:
+        return self
+
+
+class SemiNMF(FactorModel):
+    """Semi-NMF: nonnegative codes V (n×k) for data and basis U (p×k) of any sign.
+
+    Minimises ``‖X − V Uᵀ‖²_F`` over V ≥ 0; a soft k-means.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components k.
+    init : {"kmeans", "random"}, default="kmeans"
+        Start: k-means: V = H + 0.2; or uniform on [0, 1).
+    n_init : int, default=1
+        Starts, run together as one batch; the best objective wins.
+    max_iter : int, default=500
+        Most iterations.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most ``tol`` of itself per iteration;
+        0 makes exactly ``max_iter`` iterations.
+    eval_every : int, default=10
+        Iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        For the starts.
+    verbose : int, default=0
+        1 prints a line a second, 2 every evaluation.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, p)
+        The basis, Uᵀ, of any sign.
+    embedding_ : array of shape (n, k)
+        The codes V of the training samples.
+    objective_ : float
+        Value of the objective.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_ : int
+        Iterations made.
+    stop_reason_ : {"converged", "max_iter", "callback"}
+        Why the fit ended.
+    reconstruction_err_ : float
+        ``‖X − V Uᵀ‖_F``.
+    n_features_in_ : int
+        Number of features p.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features, when X is a data frame with string names.
+
+    References
+    ----------
+    C. Ding, T. Li, M. I. Jordan: Convex and semi-nonnegative matrix factorizations. IEEE
+    TPAMI 32 (2010).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lognmf import SemiNMF
+    >>> X = np.repeat([[1.0, -1.0], [-2.0, 0.5]], 3, axis=0)
+    >>> bool(SemiNMF(2, random_state=0).fit(X).reconstruction_err_ < 0.1)
+    True
+    """
+
+    _starts: ClassVar = {"kmeans": kmeans_starts.semi, "random": starts.random}
+    _signed = True
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        init: str = "kmeans",
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        eval_every: int = 10,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            eval_every=eval_every,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any = None, *, V0: Any = None) -> Self:
+        """Factorise ``X``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows, of any sign. float32 is computed in float32, anything else in
+            float64.
+        y : ignored
+            Present for scikit-learn.
+        V0 : array-like of shape (n, k), optional
+            First codes, nonnegative. Entries that start at zero stay zero.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, {"V0": V0})
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, *, V0: Any = None) -> Array:
+        """Factorise ``X`` and return its codes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows, of any sign.
+        y : ignored
+            Present for scikit-learn.
+        V0 : array-like of shape (n, k), optional
+            First codes, as in `fit`.
+
+        Returns
+        -------
+        V : array of shape (n, k)
+            The codes of the training samples, also kept as ``embedding_``.
+        """
+        return self._fit(X, {"V0": V0})
+
+    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        return SemiRule(Frobenius.of(data.X))

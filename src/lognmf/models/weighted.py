@@ -1,0 +1,119 @@
+"""WNMF: nonnegative matrix factorisation with missing or weighted entries (Kim and Choi 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array
+from lognmf.core.problem import Problem
+from lognmf.core.solvers import SOLVERS
+from lognmf.core.terms import Frobenius, Weighted
+from lognmf.models.base import MissingEntriesModel
+from lognmf.models.validation import Samples
+from lognmf.parameters import check_choice
+
+
+class WeightedNMF(MissingEntriesModel):
+    """WNMF: nonnegative matrix factorisation of what is known of a matrix.
+
+    Minimises ``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` over nonnegative U (p×k) and V (n×k). Entries
+    that are NaN, or 0 in the ``mask`` given to `fit`, are missing; other weights weigh.
+    ``inverse_transform(embedding_)`` fills them. With nothing missing it is `PlainNMF`.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of components k.
+    init : {"random", "scaled", "nndsvda", "nndsvdar"}, default="random"
+        Start: uniform on [0, 1); the same with U scaled to fit the data; or NNDSVD with
+        its zeros filled.
+    n_init : int, default=1
+        Starts, run together as one batch; the best objective wins.
+    solver : {"mu"}, default="mu"
+        "mu": multiplicative updates, U then V.
+    max_iter : int, default=500
+        Most iterations.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most ``tol`` of itself per iteration;
+        0 makes exactly ``max_iter`` iterations.
+    eval_every : int, default=10
+        Iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        For the starts.
+    verbose : int, default=0
+        1 prints a line a second, 2 every evaluation.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, p)
+        The parts, Uᵀ.
+    embedding_ : array of shape (n, k)
+        The codes V of the training samples.
+    objective_ : float
+        Value of the objective.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_ : int
+        Iterations made.
+    stop_reason_ : {"converged", "max_iter", "callback"}
+        Why the fit ended.
+    reconstruction_err_ : float
+        Square root of the objective: the error on the known entries.
+    n_features_in_ : int
+        Number of features p.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features, when X is a data frame with string names.
+
+    References
+    ----------
+    Y.-D. Kim, S. Choi: Weighted nonnegative matrix factorization. ICASSP 2009.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lognmf import WeightedNMF
+    >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 2.0])
+    >>> X[1, 2] = np.nan
+    >>> model = WeightedNMF(1, random_state=0).fit(X)
+    >>> round(float(model.inverse_transform(model.embedding_)[1, 2]), 3)
+    4.0
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        init: str = "random",
+        n_init: int = 1,
+        solver: str = "mu",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        eval_every: int = 10,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_components,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            eval_every=eval_every,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.solver = solver
+
+    def _check_more_parameters(self) -> None:
+        check_choice("solver", self.solver, SOLVERS)
+
+    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        fit = Frobenius.of(data.X) if data.M is None else Weighted.of(data.X, data.M)
+        return SOLVERS[self.solver](Problem(fit))
