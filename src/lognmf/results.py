@@ -1,4 +1,4 @@
-"""A result folder: factors, labels, outlier scores, pictures and a summary, all or nothing."""
+"""A result folder: tables, pictures and a summary of a fit or a comparison, all or nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,11 +21,23 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf import metrics, plots
+from lognmf.comparison import Row, agreement
 from lognmf.core.arrays import to_numpy
 from lognmf.persistence import save
 from lognmf.readers import Table
 
-__all__ = ["FILES", "Run", "check_folder", "fingerprint", "summarize", "write_results"]
+__all__ = [
+    "COMPARISON_FILES",
+    "FILES",
+    "Comparison",
+    "Run",
+    "check_folder",
+    "fingerprint",
+    "summarize",
+    "summarize_comparison",
+    "write_comparison",
+    "write_results",
+]
 
 FILES = (
     "summary.json",
@@ -38,7 +50,10 @@ FILES = (
     "parts.png",
     "embedding.png",
 )
-"""Everything a result folder can hold."""
+"""Everything the result folder of a fit can hold."""
+
+COMPARISON_FILES = ("summary.json", "comparison.csv", "comparison.png", "parts.png")
+"""Everything the result folder of a comparison can hold."""
 
 _PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
 
@@ -71,6 +86,34 @@ class Run:
     command: str
 
 
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Models fitted to one table, and how that came about.
+
+    Parameters
+    ----------
+    table : Table
+        The data, with true labels if they are known.
+    rows : sequence of Row
+        How each model did, the best first.
+    models : mapping of str to estimator
+        The models by the paper's names; those whose row holds no error are fitted.
+    settings : mapping
+        What was asked for, other than the models' own parameters.
+    source : mapping
+        Where the data came from: paths and hashes.
+    command : str
+        The command line.
+    """
+
+    table: Table
+    rows: Sequence[Row]
+    models: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    source: Mapping[str, Any]
+    command: str
+
+
 def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path:
     """Refuse a result folder that could not be written; nothing is changed.
 
@@ -95,7 +138,8 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path
             f"The folder {folder} already exists: choose another one with --out, or replace it with --force."
         )
         raise FileExistsError(msg)
-    strangers = sorted({entry.name for entry in folder.iterdir()} - set(FILES)) if folder.exists() else []
+    found = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+    strangers = sorted(found - {*FILES, *COMPARISON_FILES})
     if strangers:
         few = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
         msg = f"{folder} is not replaced, because it holds other files ({few}): choose another --out."
@@ -127,13 +171,37 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
     Path
         The folder, as an absolute path.
     """
+    return _write_folder(folder, lambda fresh: _write_files(fresh, run), force=force)
+
+
+def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, force: bool = False) -> Path:
+    """Write a comparison into ``folder``, which appears complete or not at all.
+
+    Parameters
+    ----------
+    folder : path
+        Result folder, as `check_folder` allows it.
+    comparison : Comparison
+        What to write.
+    force : bool, default=False
+        Replace results that are there.
+
+    Returns
+    -------
+    Path
+        The folder, as an absolute path.
+    """
+    return _write_folder(folder, lambda fresh: _write_comparison_files(fresh, comparison), force=force)
+
+
+def _write_folder(folder: str | os.PathLike[str], write: Callable[[Path], None], *, force: bool) -> Path:
     folder = check_folder(folder, force=force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as workshop:
         # A folder made here, not the workshop itself: that one is closed to other users.
         fresh = Path(workshop) / folder.name
         fresh.mkdir()
-        _write_files(fresh, run)
+        write(fresh)
         check_folder(folder, force=force)
         _put_in_place(fresh, folder)
     return folder
@@ -150,25 +218,29 @@ def summarize(run: Run) -> dict[str, Any]:
     -------
     dict
     """
-    X = run.table.X
     return {
-        "command": run.command,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
-        "input": {
-            "name": run.table.name,
-            **run.source,
-            "samples": X.shape[0],
-            "features": X.shape[1],
-            "sparse": sp.issparse(X),
-            "dtype": str(X.dtype),
-        },
-        "settings": {
-            **{name: _plain(value) for name, value in run.settings.items()},
-            "class": type(run.model).__name__,
-            "parameters": {name: _plain(v) for name, v in run.model.get_params(deep=False).items()},
-        },
-        "results": {name: _plain(value) for name, value in _results(run).items()},
+        **_origin(run),
+        "settings": {**_plain(run.settings), **_recipe(run.model)},
+        "results": _plain(_results(run)),
+    }
+
+
+def summarize_comparison(comparison: Comparison) -> dict[str, Any]:
+    """Settings, versions and rows of a comparison, as plain values for strict JSON.
+
+    Parameters
+    ----------
+    comparison : Comparison
+
+    Returns
+    -------
+    dict
+    """
+    models = {name: _recipe(model) for name, model in comparison.models.items()}
+    return {
+        **_origin(comparison),
+        "settings": {**_plain(comparison.settings), "models": models},
+        "results": [_plain(vars(row)) for row in comparison.rows],
     }
 
 
@@ -188,6 +260,32 @@ def fingerprint(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _origin(done: Run | Comparison) -> dict[str, Any]:
+    """Command, date, versions and data of a run or a comparison."""
+    X = done.table.X
+    return {
+        "command": done.command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        "input": {
+            "name": done.table.name,
+            **done.source,
+            "samples": X.shape[0],
+            "features": X.shape[1],
+            "sparse": sp.issparse(X),
+            "dtype": str(X.dtype),
+        },
+    }
+
+
+def _recipe(model: Any) -> dict[str, Any]:
+    """Class and parameters of a model; a graph given as a matrix in words."""
+    parameters = model.get_params(deep=False)
+    if sp.issparse(parameters.get("graph")):
+        parameters["graph"] = "given"
+    return {"class": type(model).__name__, "parameters": _plain(parameters)}
+
+
 def _results(run: Run) -> dict[str, Any]:
     model, y = run.model, run.table.y
     results = {
@@ -203,13 +301,7 @@ def _results(run: Run) -> dict[str, Any]:
     }
     if y is None:
         return results
-    classes, codes = np.unique(y, return_inverse=True)
-    return results | {
-        "classes": len(classes),
-        "accuracy": metrics.clustering_accuracy(codes, run.labels),
-        "nmi": metrics.normalized_mutual_info(codes, run.labels),
-        "purity": metrics.purity(codes, run.labels),
-    }
+    return results | {"classes": len(np.unique(y))} | agreement(y, run.labels)
 
 
 def _write_files(folder: Path, run: Run) -> None:
@@ -228,14 +320,35 @@ def _write_files(folder: Path, run: Run) -> None:
         norm = to_numpy(model.outlier_norm_)
         _write_csv(folder / "outliers.csv", {"sample": sample, "share": share, "norm": norm})
     _write_csv(folder / "history.csv", model.history_)
-    # The heaviest parts first: their share of the sum of V Uᵀ.
-    order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
+    order = _heaviest_first(model)
     plots.convergence(model.history_).savefig(folder / "convergence.png")
     parts = plots.parts(components, table.image_shape, order, feature_names=table.feature_names)
     parts.savefig(folder / "parts.png")
     plots.embedding(V, run.labels, share).savefig(folder / "embedding.png")
-    text = json.dumps(summarize(run), indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    _write_json(folder / "summary.json", summarize(run))
+
+
+def _write_comparison_files(folder: Path, comparison: Comparison) -> None:
+    rows = comparison.rows
+    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(Row)}
+    _write_csv(folder / "comparison.csv", {name: np.array(c, dtype=object) for name, c in columns.items()})
+    plots.comparison(rows).savefig(folder / "comparison.png")
+    fitted = {row.model: comparison.models[row.model] for row in rows if row.error is None}
+    if comparison.table.image_shape is not None:
+        parts = {name: to_numpy(m.components_)[_heaviest_first(m)] for name, m in fitted.items()}
+        plots.parts_of_models(parts, comparison.table.image_shape).savefig(folder / "parts.png")
+    _write_json(folder / "summary.json", summarize_comparison(comparison))
+
+
+def _heaviest_first(model: Any) -> list[int]:
+    """The parts by their share of the sum of V Uᵀ."""
+    components, V = to_numpy(model.components_), to_numpy(model.embedding_)
+    return np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def _write_csv(path: Path, columns: Mapping[str, np.ndarray]) -> None:
@@ -268,6 +381,8 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

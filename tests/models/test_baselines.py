@@ -314,6 +314,19 @@ class TestRobustManifold:
         )
         assert np.abs(ours.embedding_ - published.embedding_).max() > 1e-4
 
+    def test_warm_start(self, digits):
+        """V of a fit has tiny negative entries; it can be gone on from all the same."""
+        model = RobustManifoldNMF(5, max_iter=150, warm_start=True, random_state=0).fit(digits)
+        V = model.fit(digits).embedding_
+        np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-8)
+
+    def test_penalty_stays_a_number(self, digits):
+        """μ grows without end: after a thousand doublings it must not overflow."""
+        model = RobustManifoldNMF(3, rho=2.0, max_iter=1200, tol=0, random_state=0).fit(digits[:40])
+        assert np.isfinite(model.embedding_).all()
+        single = RobustManifoldNMF(3, max_iter=2200, tol=0, random_state=0).fit(digits[:40].astype("f4"))
+        assert np.isfinite(single.embedding_).all()
+
     @pytest.mark.parametrize("make", [sp.csr_array, sp.csc_matrix])
     def test_sparse_data_are_refused_in_words(self, make, rng):
         X, U0, V0, _ = draw(rng)
@@ -485,8 +498,6 @@ class TestStarts:
     )
     def test_degenerate_data_give_finite_results(self, cls, X):
         model = cls(5, max_iter=30, random_state=0)
-        if cls is RobustManifoldNMF and X.shape[0] < 5:
-            pytest.skip("VᵀV = I needs at least as many samples as components")
         V = model.fit_transform(X)
         for values in (V, model.components_, model.history_["objective"], model.transform(X)):
             assert np.isfinite(values).all()
@@ -543,6 +554,12 @@ class TestSemi:
         one, other = (SemiNMF(3, max_iter=20, tol=0).fit(s * X, V0=V0) for s in (1.0, scale))
         np.testing.assert_allclose(other.embedding_, one.embedding_, rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(other.components_ / scale, one.components_, rtol=1e-8, atol=1e-10)
+
+    def test_scale_of_the_columns(self, rng):
+        """The best basis makes up for the scale of every column of V."""
+        X, _, V0, _ = draw(rng, mixed=True)
+        one, other = (SemiNMF(3, max_iter=0).fit(X, V0=V0 * [1, 1, scale]) for scale in (1, 1e-9))
+        np.testing.assert_allclose(other.objective_, one.objective_, rtol=1e-6)
 
     def test_a_sample_against_all_others(self, rng):
         """Codes that want to be negative become zero and stay finite."""

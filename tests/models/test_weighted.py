@@ -354,8 +354,10 @@ class TestRefusals:
 
 class TestTransform:
     @pytest.mark.parametrize("k", [3, 6])
-    def test_missing_entries_are_ignored(self, digits, k, rng):
-        model = WeightedNMF(k, max_iter=100, random_state=0).fit(digits[:200])
+    @pytest.mark.parametrize("options", [{}, {"alpha": 0, "beta": 0, "lam": 0}], ids=["WNMF", "LS-NMF"])
+    def test_missing_entries_are_ignored(self, digits, k, options, rng):
+        cls = LogSparseNMF if options else WeightedNMF
+        model = cls(k, max_iter=100, random_state=0, **options).fit(digits[:200])
         X, M = digits[200:], rng.random((50, 64)) < 0.6
         V, U = model.transform(holes(X, M)), model.components_.T
         exact = np.array([nnls(U[m], x[m])[0] for x, m in zip(X, M, strict=True)])
@@ -377,6 +379,7 @@ class TestTransform:
         V = model.transform(X)
         assert np.isfinite(V).all()
         np.testing.assert_allclose(V[4:], model.transform(X[4:]), atol=1e-4)
+        np.testing.assert_allclose(V[3:4], model.transform(X[3:4]))  # alone as in company
 
     def test_of_the_training_data(self, digits, rng):
         """At least as good as the codes of the fit, which had stopped on the way."""

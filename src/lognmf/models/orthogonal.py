@@ -52,8 +52,9 @@ class OrthogonalNMF(BasisAndCodesModel):
     """ONMF: nonnegative matrix factorisation with nearly orthogonal codes.
 
     Seeks nonnegative U (p×k) and V (n×k) with ``VᵀV = I`` that minimise ``‖X − V Uᵀ‖²_F``. The
-    constraint is met in the limit, not at every iteration; a sample then belongs to one
-    component, so V is a clustering.
+    updates pull V towards the constraint, which then holds approximately: a sample belongs
+    mostly to one component, so V is nearly a clustering. For that the objective may rise
+    a little late in a fit, which ends it as converged.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, Matrix, gram, like, mix, namespace, positive, total
+from lognmf.core.arrays import Array, Matrix, gram, like, mix, namespace, positive, to_numpy, total
 from lognmf.core.state import State
 from lognmf.core.terms import Laplacian
 from lognmf.models import kmeans_starts
@@ -63,7 +63,13 @@ class RobustManifoldRule:
         V = nearest_orthonormal(H - sigma / mu + self.sign * self._pull(H) / mu + multiply_wide(target, U))
         gamma = gamma + mu * (X - self._reconstruction(U, V) - E)
         sigma = sigma + mu * (V - H)
-        return State(U, V, (E, H, gamma, sigma, self.rho * mu))
+        return State(U, V, (E, H, gamma, sigma, self._grown(mu)))
+
+    def _grown(self, mu: Array) -> Array:
+        """The next penalty; bounded, since it grows without end and would overflow."""
+        xp = namespace(mu)
+        most = xp.full_like(mu, float(xp.finfo(mu.dtype).max) ** 0.5)
+        return xp.minimum(self.rho * mu, most)
 
     def _pull(self, F: Array) -> Array:
         """``λ L F``: half the gradient of the graph term."""
@@ -139,7 +145,8 @@ class RobustManifoldNMF(BasisAndCodesModel):
 
     Minimises ``‖X − V Uᵀ‖_{2,1} + lam · Tr(VᵀLV)`` subject to V ≥ 0 and ``VᵀV = I`` by an augmented
     Lagrangian method, so the objective may rise on the way, and V ≥ 0 holds in the limit.
-    Data and U may have any sign. The method keeps a dense residual: X must be dense.
+    Data and U may have any sign. The method keeps a dense residual: X must be dense. With
+    fewer samples than components ``VᵀV = I`` cannot be; then ``VVᵀ = I``.
 
     Parameters
     ----------
@@ -166,11 +173,12 @@ class RobustManifoldNMF(BasisAndCodesModel):
         Most iterations.
     tol : float, default=1e-5
         Stop when both constraints hold to ``tol``, relative to X and to V; 0 makes exactly
-        ``max_iter`` iterations.
+        ``max_iter`` iterations. The default is seldom reached before ``max_iter``:
+        ``constraint_error_`` says how near the constraints are.
     eval_every : int, default=10
         Iterations between evaluations of the objective.
     warm_start : bool, default=False
-        Continue from the factors of the last fit.
+        Start from the factors of the last fit; the multipliers begin anew.
     random_state : int, RandomState or None, default=None
         For the starts.
     verbose : int, default=0
@@ -267,6 +275,10 @@ class RobustManifoldNMF(BasisAndCodesModel):
 
     def _graph(self, X: Matrix) -> sp.csr_array | None:
         return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
+
+    def _last(self) -> tuple[Array, Array]:
+        # V is nonnegative but for the constraint's error; the multipliers begin anew.
+        return to_numpy(self.components_).T, np.maximum(to_numpy(self.embedding_), 0)
 
     def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         graph = Laplacian.of(W, weights["lam"]) if W is not None and self.lam > 0 else None

@@ -37,8 +37,12 @@ class SemiRule:
         return State(U, V * ratio(neg, pos) ** 0.5, (XU,))
 
     def _best_basis(self, V: Array) -> Array:
-        # The pseudo-inverse: components may die, and VᵀV is then singular.
-        return mix(product(self.fit.X.T, V), namespace(V).linalg.pinv(gram(V, V)))
+        # The pseudo-inverse, since components may die; of unit columns, since they may differ in scale.
+        xp = namespace(V)
+        norms = xp.linalg.vector_norm(V, axis=0)
+        norms = xp.where(norms > 0, norms, xp.ones_like(norms))
+        unit = V / norms
+        return mix(product(self.fit.X.T, unit), xp.linalg.pinv(gram(unit, unit))) / norms
 
     def value(self, state: State) -> Array:
         return self.fit.value(state.U, state.V, *state.aux)

@@ -53,6 +53,9 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> S
             ensure_all_finite=False,  # `_check_range` does it, and says what to do
         )
     M = _entry_weights(X, mask) if estimator._missing else None
+    if M is not None and reset and not _any_known(M):
+        msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
+        raise ValueError(msg)
     if M is not None:
         X = _known(X, M)
     _check_range(estimator, X)
@@ -73,9 +76,6 @@ def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:
     M = xp.ones_like(X) if mask is None else _check_weights(like(mask, X), X.shape)
     if missing is not None:
         M = xp.where(missing, xp.zeros_like(M), M)
-    if not bool(xp.any(M > 0)):
-        msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
-        raise ValueError(msg)
     return None if bool(xp.all(M == 1)) else M
 
 
@@ -83,10 +83,11 @@ def _sparse_weights(X: Matrix, mask: Any) -> sp.csr_array:
     M = sp.csr_array(mask, dtype=X.dtype, copy=True)
     _check_weights(M, X.shape)
     M.eliminate_zeros()
-    if M.nnz == 0:
-        msg = "X has no known entry: the mask stores none."
-        raise ValueError(msg)
     return M
+
+
+def _any_known(M: Matrix) -> bool:
+    return M.nnz > 0 if sp.issparse(M) else bool(namespace(M).any(M > 0))
 
 
 def _check_weights(M: Matrix, shape: tuple[int, int]) -> Matrix:

@@ -1,0 +1,259 @@
+"""All models side by side on one data set: k-means on V, scored with labels and without."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+from lognmf import metrics
+from lognmf.clustering import cluster
+from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.models import MODELS
+from lognmf.models.validation import build_graph
+from lognmf.parameters import check_integer
+
+__all__ = ["Row", "agreement", "choose", "compare"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one model did; what is not known is None.
+
+    Parameters
+    ----------
+    model : str
+        The paper's name.
+    class_name : str
+        Name of the estimator's class.
+    accuracy, nmi, purity : float
+        Agreement of the clusters with the true labels, if there are some.
+    normalized_cut : float
+        Of the clusters on the neighbour graph; lower is better.
+    clusters : int
+        Clusters found: fewer than asked for where V has fewer distinct rows.
+    sparseness_U, sparseness_V : float
+        Hoyer's sparseness of the factors.
+    reconstruction_error : float
+        ``‖X − V Uᵀ‖_F``.
+    objective : float
+        The model's own; not comparable between models.
+    n_iter : int
+        Iterations.
+    stop_reason : str
+        Why the fit ended.
+    seconds : float
+        Wall-clock time of the fit, without the graph, which all models share.
+    error : str
+        Why there are no results.
+    """
+
+    model: str
+    class_name: str
+    accuracy: float | None = None
+    nmi: float | None = None
+    purity: float | None = None
+    normalized_cut: float | None = None
+    clusters: int | None = None
+    sparseness_U: float | None = None
+    sparseness_V: float | None = None
+    reconstruction_error: float | None = None
+    objective: float | None = None
+    n_iter: int | None = None
+    stop_reason: str | None = None
+    seconds: float | None = None
+    error: str | None = None
+
+
+def compare(
+    X: Any,
+    n_components: int,
+    *,
+    y: Any = None,
+    n_clusters: int | None = None,
+    models: Sequence[str] | None = None,
+    n_neighbors: int = 5,
+    random_state: Any = 0,
+    on_start: Callable[[str, Any], object] | None = None,
+    on_done: Callable[[Row, Any], object] | None = None,
+    **options: Any,
+) -> list[Row]:
+    """Fit models to the same data, cluster by k-means on V and score the clusters.
+
+    A model that cannot take the data becomes a row with its message, and the next one
+    runs. Settings that no model takes are refused before any work.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or torch tensor of shape (n, p)
+        Samples in rows, finite.
+    n_components : int
+        Number of components k.
+    y : array-like of shape (n,), optional
+        True labels.
+    n_clusters : int, optional
+        Number of clusters; default ``n_components``.
+    models : sequence of str, optional
+        Names from ``MODELS`` in any case; default all, in the paper's order.
+    n_neighbors : int, default=5
+        Neighbours per sample in the graph of the normalised cut, which the models with a
+        graph share; at most n − 1 are used.
+    random_state : int or None, default=0
+        For the starts of the models and of k-means.
+    on_start : callable, optional
+        Called as ``on_start(name, estimator)`` before each fit.
+    on_done : callable, optional
+        Called as ``on_done(row, estimator)`` after each model, failed ones included.
+    **options
+        Parameters of the estimators, given to those that have them.
+
+    Returns
+    -------
+    list of Row
+        The best first: by accuracy if labels are known, else by the normalised cut, where
+        models that found fewer clusters than asked for come after the others. Failed
+        models are last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat(np.eye(3), 4, axis=0)
+    >>> rows = compare(X, 3, y=X.argmax(axis=1), models=["NMF", "ONMF"], max_iter=50)
+    >>> sorted(row.model for row in rows)
+    ['NMF', 'ONMF']
+    """
+    names = choose(models)
+    options |= {"n_components": n_components, "n_neighbors": n_neighbors, "random_state": random_state}
+    estimators = _estimators(names, options)
+    if not is_torch(X):
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    n_clusters = n_components if n_clusters is None else n_clusters
+    _check_sizes(X.shape[0], n_clusters, y)
+    W = build_graph(X, "knn", n_neighbors, needed=True)
+    rows = []
+    for name, estimator in estimators.items():
+        if hasattr(estimator, "graph") and "graph" not in options:
+            estimator.set_params(graph=W)
+        if on_start is not None:
+            on_start(name, estimator)
+        row = _run(name, estimator, X, y, W, n_clusters)
+        rows.append(row)
+        if on_done is not None:
+            on_done(row, estimator)
+    return sorted(rows, key=_rank)
+
+
+def choose(models: Sequence[str] | None = None) -> list[str]:
+    """The paper's names of ``models``, each once; all of them by default.
+
+    Parameters
+    ----------
+    models : sequence of str, optional
+        Names from ``MODELS``, in any case.
+
+    Returns
+    -------
+    list of str
+        In the order given.
+
+    Examples
+    --------
+    >>> choose(["rls-nmf", "NMF"])
+    ['RLS-NMF', 'NMF']
+    """
+    if models is None:
+        return list(MODELS)
+    known = {name.lower(): name for name in MODELS}
+    unknown = [name for name in models if name.lower() not in known]
+    if unknown or not models:
+        got = ", ".join(map(repr, unknown)) or "none"
+        msg = f"models must be among {', '.join(known)}; got {got}."
+        raise ValueError(msg)
+    return list(dict.fromkeys(known[name.lower()] for name in models))
+
+
+def agreement(y: Any, labels: Any) -> dict[str, float]:
+    """Accuracy, NMI and purity of clusters.
+
+    Parameters
+    ----------
+    y, labels : array-like of shape (n,)
+        True classes, of any type, and clusters.
+
+    Returns
+    -------
+    dict
+        ``accuracy``, ``nmi`` and ``purity``.
+    """
+    codes = np.unique(to_numpy(y) if is_torch(y) else y, return_inverse=True)[1]
+    return {
+        "accuracy": metrics.clustering_accuracy(codes, labels),
+        "nmi": metrics.normalized_mutual_info(codes, labels),
+        "purity": metrics.purity(codes, labels),
+    }
+
+
+def _estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The models with those of the options that they have, checked."""
+    known = {name: MODELS[name]().get_params() for name in names}
+    for option in options.keys() - {"n_neighbors"}:  # the graph of the normalised cut has it always
+        if not any(option in parameters for parameters in known.values()):
+            msg = f"{option} is a parameter of none of {', '.join(names)}: leave it out."
+            raise ValueError(msg)
+    check_integer("n_neighbors", options["n_neighbors"], 1)
+    estimators = {}
+    for name, parameters in known.items():
+        given = {option: value for option, value in options.items() if option in parameters}
+        estimators[name] = MODELS[name](**given)
+        estimators[name]._check_parameters()
+    return estimators
+
+
+def _check_sizes(n: int, n_clusters: int, y: Any) -> None:
+    check_integer("n_clusters", n_clusters, 1)
+    if n_clusters > n:
+        msg = f"n_clusters must be at most the number of samples, {n}; got {n_clusters}."
+        raise ValueError(msg)
+    if y is not None and np.shape(y) != (n,):
+        msg = f"y must hold one label for each of the {n} samples; got shape {np.shape(y)}."
+        raise ValueError(msg)
+
+
+def _run(name: str, model: Any, X: Any, y: Any, W: sp.csr_array | None, n_clusters: int) -> Row:
+    began = time.perf_counter()
+    try:
+        model.fit(X)
+        seconds = time.perf_counter() - began
+        labels = cluster(model.embedding_, n_clusters, random_state=model.random_state)
+        return Row(
+            name,
+            type(model).__name__,
+            **({} if y is None else agreement(y, labels)),
+            normalized_cut=metrics.normalized_cut(W, labels),
+            clusters=int(labels.max()) + 1,
+            sparseness_U=metrics.hoyer_sparseness(model.components_),
+            sparseness_V=metrics.hoyer_sparseness(model.embedding_),
+            reconstruction_error=model.reconstruction_err_,
+            objective=model.objective_,
+            n_iter=model.n_iter_,
+            stop_reason=model.stop_reason_,
+            seconds=seconds,
+        )
+    except Exception as error:  # one model must not cost the others' results
+        kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
+        return Row(name, type(model).__name__, error=(kind + " ".join(str(error).split())).rstrip(": "))
+
+
+def _rank(row: Row) -> tuple[float, ...]:
+    """Sorts the better row first; equal ones keep the paper's order."""
+    if row.error is not None:
+        return (1,)
+    if row.accuracy is not None:
+        return (0, -row.accuracy)
+    # Fewer clusters cut less: one alone cuts nothing.
+    return (0, -(row.clusters or 0), row.normalized_cut or 0.0)

@@ -1,0 +1,23 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="csv, tsv, parquet, npy, npz, mat or mtx file, or: digits")
+]
+Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", show_default="as -k")]
+Restarts = Annotated[int | None, typer.Option(help="Starts; the best objective wins.")]
+MaxIter = Annotated[int | None, typer.Option(help="Most iterations.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
+Labels = Annotated[
+    str | None, typer.Option(metavar="NAME|FILE", help="True labels: a column, an array or a file.")
+]
+Scale = Annotated[bool, typer.Option("--normalize/--no-normalize", help="Scale samples to unit norm.")]
+ImageShape = Annotated[
+    str | None, typer.Option(metavar="HxW", help="Height and width, when samples are images.")
+]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Result folder.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace results that are there.")]
