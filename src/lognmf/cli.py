@@ -1,35 +1,31 @@
-"""The command line: ``lognmf fit FILE -k 10``."""
+"""The command line: ``lognmf fit FILE -k 10`` and ``lognmf compare FILE``."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 import shlex
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.preprocessing import normalize
 
 from lognmf import MODELS, __version__
 from lognmf.clustering import cluster
 from lognmf.core.starts import STARTS
-from lognmf.models.validation import check_samples
 
 if find_spec("typer") is not None:  # else `main` says what to install
     import typer
 
+    from lognmf import options
+
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table as Grid
 
+    from lognmf.comparison import Row
     from lognmf.readers import Table
 
 __all__ = ["main"]
@@ -50,8 +46,10 @@ _OPTIONS = {
     "max_iter": "--max-iter",
     "tol": "--tol",
     "random_state": "--seed",
+    "n_clusters": "--clusters",
+    "models": "--models",
 }
-"""Options by the estimators' parameters."""
+"""Options by the parameters of the estimators and of `compare`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -92,6 +90,7 @@ def _app() -> typer.Typer:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
     app.callback()(_lognmf)
     app.command()(fit)
+    app.command()(compare)
     return app
 
 
@@ -111,11 +110,9 @@ def _lognmf(
 
 def fit(
     context: typer.Context,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="csv, tsv, parquet, npy, npz, mat or mtx file, or: digits")
-    ],
+    file: options.File,
     components: Annotated[int, typer.Option("--components", "-k", help="Number of parts.")],
-    clusters: Annotated[int | None, typer.Option(help="Number of clusters.", show_default="as -k")] = None,
+    clusters: options.Clusters = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(_CHOICES)}.")] = "rls-nmf",
     alpha: Annotated[float | None, typer.Option(help="Weight of the sparsity of the parts.")] = None,
     beta: Annotated[float | None, typer.Option(help="Weight of the sparsity of the codes.")] = None,
@@ -125,23 +122,17 @@ def fit(
     row_norm: Annotated[str | None, typer.Option(help="Norm of the outlier part: l2log or l21.")] = None,
     neighbors: Annotated[int | None, typer.Option(help="Neighbours per sample in the graph.")] = None,
     init: Annotated[str | None, typer.Option(help=f"Start: {', '.join(STARTS)}.")] = None,
-    restarts: Annotated[int | None, typer.Option(help="Starts; the best objective wins.")] = None,
-    max_iter: Annotated[int | None, typer.Option(help="Most iterations.")] = None,
+    restarts: options.Restarts = None,
+    max_iter: options.MaxIter = None,
     tol: Annotated[float | None, typer.Option(help="Stop at this relative decrease per iteration.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
-    labels: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="True labels: a column, an array or a file.")
-    ] = None,
-    scale: Annotated[
-        bool, typer.Option("--normalize/--no-normalize", help="Scale samples to unit norm.")
-    ] = True,
-    image_shape: Annotated[
-        str | None, typer.Option(metavar="HxW", help="Height and width, when samples are images.")
-    ] = None,
+    seed: options.Seed = 0,
+    labels: options.Labels = None,
+    scale: options.Scale = True,
+    image_shape: options.ImageShape = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/FILE-MODEL")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace results that are there.")] = False,
+    force: options.Force = False,
 ) -> None:
     """Factorise a data matrix, cluster its samples and write a result folder.
 
@@ -167,15 +158,15 @@ def fit(
     with _interruptible():
         from rich.console import Console
 
+        from lognmf import screen
+        from lognmf.inputs import load
         from lognmf.results import Run, check_folder, summarize, write_results
 
         console = Console(stderr=True)
         with _worded(ValueError, OSError, FloatingPointError, MemoryError):
-            estimator = _estimator(name, {key: v for key, v in parameters.items() if v is not None})
+            estimator = _estimator(name, _given(parameters))
             folder = check_folder(out or Path("results") / f"{Path(file).stem}-{name}", force=force)
-            table = _read(file, labels, image_shape)
-            source = _source(file, labels, table)
-            table = replace(table, X=_samples(estimator, table, file, scale=scale))
+            table, source = load(file, labels, image_shape, [estimator], scale=scale)
             _check_clusters(n_clusters, table)
             _fit(estimator, table, name, console)
         with _worded(OSError), console.status("clustering, drawing and writing"):
@@ -183,7 +174,69 @@ def fit(
             settings["image_shape"] = table.image_shape
             run = Run(table, estimator, groups, settings, source, context.obj)
             write_results(folder, run, force=force)
-    Console().print(_grid(summarize(run)["results"], n_samples=len(groups)))
+    Console().print(screen.results(summarize(run)["results"], n_samples=len(groups)))
+    typer.echo(f"Results are in {folder}")
+
+
+def compare(
+    context: typer.Context,
+    file: options.File,
+    components: Annotated[
+        int | None,
+        typer.Option("--components", "-k", help="Number of parts.", show_default="number of classes"),
+    ] = None,
+    clusters: options.Clusters = None,
+    models: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,NAME,…", help=f"Some of {', '.join(_CHOICES)}.", show_default="all"),
+    ] = None,
+    restarts: options.Restarts = None,
+    max_iter: options.MaxIter = None,
+    seed: options.Seed = 0,
+    labels: options.Labels = None,
+    scale: options.Scale = True,
+    image_shape: options.ImageShape = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/FILE-compare")
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Fit all models to a data matrix, cluster its samples and write a table, the best first.
+
+    Sorted by accuracy where labels are known, else by the cut. cut: normalised cut of the neighbour
+    graph by the clusters, lower is better. sparse: Hoyer's sparseness. error: the norm of X − VUᵀ.
+    """
+    with _interruptible():
+        from rich.console import Console
+
+        from lognmf import comparison, screen
+        from lognmf.inputs import load
+        from lognmf.results import Comparison, check_folder, write_comparison
+
+        console = Console(stderr=True)
+        with _worded(ValueError, OSError, MemoryError):
+            _check_seed(seed)
+            names = comparison.choose(None if models is None else [m.strip() for m in models.split(",")])
+            folder = check_folder(out or Path("results") / f"{Path(file).stem}-compare", force=force)
+            candidates = [MODELS[name]() for name in names]
+            table, source = load(file, labels, image_shape, candidates, scale=scale)
+            k = _parts(components, table)
+            settings = {
+                "n_components": k,
+                "n_clusters": k if clusters is None else clusters,
+                "n_neighbors": 5,
+                "random_state": seed,
+            }
+            _check_clusters(settings["n_clusters"], table)
+            more = _given({"n_init": restarts, "max_iter": max_iter})
+            rows, fitted = _compare(table, names, {**settings, **more}, console)
+        with _worded(OSError), console.status("drawing and writing"):
+            asked = {**settings, "normalize": scale, "labels": labels, "image_shape": table.image_shape}
+            done = Comparison(table, rows, fitted, asked, source, context.obj)
+            write_comparison(folder, done, force=force)
+    Console().print(screen.ranking(rows))
+    for note in screen.notes(rows, settings["n_clusters"]):
+        typer.echo(note)
     typer.echo(f"Results are in {folder}")
 
 
@@ -204,32 +257,21 @@ def _estimator(name: str, given: Mapping[str, Any]) -> Any:
                 "leave it out, or choose another --model."
             )
             raise ValueError(msg)
-    if not 0 <= given["random_state"] < 2**32:
-        msg = f"--seed must be an integer from 0 to 2**32 - 1; got {given['random_state']}."
-        raise ValueError(msg)
+    _check_seed(given["random_state"])
     estimator = _CHOICES[name](**given)
     estimator._check_parameters()
     return estimator
 
 
-def _read(file: str, labels: str | None, image_shape: str | None) -> Table:
-    from lognmf.readers import read_table
+def _given(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that the user gave; the others have the models' own defaults."""
+    return {name: value for name, value in parameters.items() if value is not None}
 
-    shape = None if image_shape is None else re.fullmatch(r"(\d+)[x×](\d+)", image_shape)
-    if image_shape is not None and shape is None:
-        msg = f"--image-shape must be height x width, like 32x32; got {image_shape!r}."
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        msg = f"--seed must be an integer from 0 to 2**32 - 1; got {seed}."
         raise ValueError(msg)
-    table = read_table(file, labels)
-    if shape is None:
-        return table
-    height, width = int(shape[1]), int(shape[2])
-    if height * width != table.X.shape[1]:
-        msg = (
-            f"--image-shape {image_shape} has {height * width} pixels, but the samples of {file} have "
-            f"{table.X.shape[1]} features."
-        )
-        raise ValueError(msg)
-    return replace(table, image_shape=(height, width))
 
 
 def _check_clusters(n_clusters: int, table: Table) -> None:
@@ -242,61 +284,53 @@ def _check_clusters(n_clusters: int, table: Table) -> None:
         raise ValueError(msg)
 
 
-def _source(file: str, labels: str | None, table: Table) -> dict[str, Any]:
-    """Paths and hashes of what was read."""
-    from lognmf.results import fingerprint
-
-    if file == "digits":
-        source = {"path": None, "sha256": hashlib.sha256(table.X.tobytes()).hexdigest()}
-    else:
-        source = {"path": str(Path(file).resolve()), "sha256": fingerprint(file)}
-    if labels is not None and Path(labels).is_file():
-        source |= {"labels_path": str(Path(labels).resolve()), "labels_sha256": fingerprint(labels)}
-    return source
-
-
-def _samples(estimator: Any, table: Table, file: str, *, scale: bool) -> Any:
-    """The samples as the fit will see them; refused here if the model cannot take them."""
-    values = table.X.data if sp.issparse(table.X) else table.X
-    if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
-        missing = finite.size - np.count_nonzero(finite)
-        msg = f"{file} has {missing} missing or infinite entries: fill them, or drop these rows."
+def _parts(components: int | None, table: Table) -> int:
+    """Number of parts: as given, or one for each class."""
+    if components is not None:
+        return components
+    if table.y is None:
+        msg = f"The number of parts is not known, because {table.name} has no labels: give -k or --labels."
         raise ValueError(msg)
-    X = check_samples(estimator, table.X, reset=True).X
-    return normalize(X) if scale else X
+    return len(np.unique(table.y))
 
 
 def _fit(estimator: Any, table: Table, name: str, console: Console) -> None:
     from lognmf.progress import fit_progress
 
-    n, p = table.X.shape
-    typer.echo(f"{table.name}: {n} samples of {p} features, {estimator.n_components} parts", err=True)
+    _announce(table, estimator.n_components)
     with fit_progress(estimator, name, console):
         estimator.fit(table.X)
 
 
+def _compare(
+    table: Table, names: Sequence[str], settings: Mapping[str, Any], console: Console
+) -> tuple[list[Row], dict[str, Any]]:
+    """The rows, the best first, and the models; refused if none could be fitted."""
+    from lognmf import comparison
+    from lognmf.progress import comparison_progress
+
+    fitted: dict[str, Any] = {}
+    _announce(table, settings["n_components"])
+    with comparison_progress(len(names), console) as progress:
+
+        def done(row: Row, model: Any) -> None:
+            progress.done(model)
+            fitted[row.model] = model
+
+        hooks: dict[str, Any] = {"on_start": progress.start, "on_done": done}
+        rows = comparison.compare(table.X, y=table.y, models=names, **hooks, **settings)
+    if all(row.error is not None for row in rows):
+        msg = f"No model could be fitted. {rows[0].model}: {rows[0].error}"
+        raise ValueError(msg)
+    return rows, fitted
+
+
+def _announce(table: Table, k: int) -> None:
+    n, p = table.X.shape
+    typer.echo(f"{table.name}: {n} samples of {p} features, {k} parts", err=True)
+
+
 # What the user sees --------------------------------------------------------------------
-
-
-def _grid(results: Mapping[str, Any], *, n_samples: int) -> Grid:
-    from rich.table import Table as Grid
-
-    sizes = results["cluster_sizes"]
-    few = " ".join(map(str, sizes)) if len(sizes) <= 20 else f"{min(sizes)} to {max(sizes)}"
-    rows = {
-        "objective": f"{results['objective']:.6g}",
-        "iterations": f"{results['iterations']} ({results['stop_reason'].replace('_', ' ')})",
-        "sparseness of U": f"{results['sparseness_U']:.3f}",
-        "sparseness of V": f"{results['sparseness_V']:.3f}",
-        "outliers": None if results["outliers"] is None else f"{results['outliers']} of {n_samples}",
-        "clusters": f"{len(sizes)}, of sizes {few}",
-    }
-    rows |= {name: f"{results[name]:.3f}" for name in ("accuracy", "nmi", "purity") if name in results}
-    grid = Grid(box=None, show_header=False, pad_edge=False)
-    for key, value in rows.items():
-        if value is not None:
-            grid.add_row(key.replace("nmi", "NMI"), value)
-    return grid
 
 
 @contextmanager

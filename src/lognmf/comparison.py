@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ from lognmf.models.validation import build_graph
 from lognmf.parameters import check_integer
 
 __all__ = ["Row", "agreement", "choose", "compare"]
+
+_TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
+"""What data can do to a model, torch's RuntimeErrors included; anything else is a bug and is raised."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +141,10 @@ def compare(
     W = build_graph(X, "knn", n_neighbors, needed=True)
     rows = []
     for name, estimator in estimators.items():
-        if hasattr(estimator, "graph") and "graph" not in options:
-            estimator.set_params(graph=W)
         if on_start is not None:
             on_start(name, estimator)
-        row = _run(name, estimator, X, y, W, n_clusters)
+        with _graph_at_hand(estimator, W):
+            row = _run(name, estimator, X, y, W, n_clusters)
         rows.append(row)
         if on_done is not None:
             on_done(row, estimator)
@@ -224,16 +227,30 @@ def _check_sizes(n: int, n_clusters: int, y: Any) -> None:
         raise ValueError(msg)
 
 
+@contextmanager
+def _graph_at_hand(model: Any, W: sp.csr_array | None) -> Iterator[None]:
+    """Spare a model that would build the graph ``W`` itself the work; its parameters stay as they were."""
+    shared = isinstance(getattr(model, "graph", None), str)
+    if shared:
+        model.set_params(graph=W)
+    try:
+        yield
+    finally:
+        if shared:
+            model.set_params(graph="knn")
+
+
 def _run(name: str, model: Any, X: Any, y: Any, W: sp.csr_array | None, n_clusters: int) -> Row:
     began = time.perf_counter()
     try:
         model.fit(X)
         seconds = time.perf_counter() - began
         labels = cluster(model.embedding_, n_clusters, random_state=model.random_state)
+        scores: dict[str, Any] = {} if y is None else agreement(y, labels)
         return Row(
             name,
             type(model).__name__,
-            **({} if y is None else agreement(y, labels)),
+            **scores,
             normalized_cut=metrics.normalized_cut(W, labels),
             clusters=int(labels.max()) + 1,
             sparseness_U=metrics.hoyer_sparseness(model.components_),
@@ -244,7 +261,7 @@ def _run(name: str, model: Any, X: Any, y: Any, W: sp.csr_array | None, n_cluste
             stop_reason=model.stop_reason_,
             seconds=seconds,
         )
-    except Exception as error:  # one model must not cost the others' results
+    except _TROUBLES as error:
         kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
         return Row(name, type(model).__name__, error=(kind + " ".join(str(error).split())).rstrip(": "))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,23 +17,41 @@ from lognmf.models.validation import check_samples
 from lognmf.readers import Table, read_table
 from lognmf.results import fingerprint
 
-__all__ = ["read", "samples", "source"]
+__all__ = ["load"]
 
 
-def read(file: str, labels: str | None = None, image_shape: str | None = None) -> Table:
-    """Read a table and give it an image shape in words.
+def load(
+    file: str, labels: str | None, image_shape: str | None, estimators: Sequence[Any], *, scale: bool
+) -> tuple[Table, dict[str, Any]]:
+    """Read a table as the models will see it; refused here if none of them can take it.
 
     Parameters
     ----------
     file, labels : str
         As for `read_table`.
-    image_shape : str, optional
+    image_shape : str or None
         Height and width of every sample, as in "32x32".
+    estimators : sequence of estimators
+        The models to be fitted, at least one.
+    scale : bool
+        Whether to scale the samples to unit norm.
 
     Returns
     -------
-    Table
+    table : Table
+        The data.
+    source : dict
+        ``path`` (None for embedded data) and ``sha256``; ``labels_path`` and
+        ``labels_sha256`` where the labels have a file of their own.
     """
+    table = _read(file, labels, image_shape)
+    source = _source(file, labels, table)
+    _check_finite(table, file)
+    X = _checked(table.X, estimators)
+    return replace(table, X=normalize(X) if scale else X), source
+
+
+def _read(file: str, labels: str | None, image_shape: str | None) -> Table:
     shape = None if image_shape is None else re.fullmatch(r"(\d+)[x×](\d+)", image_shape)
     if image_shape is not None and shape is None:
         msg = f"--image-shape must be height x width, like 32x32; got {image_shape!r}."
@@ -51,61 +69,32 @@ def read(file: str, labels: str | None = None, image_shape: str | None = None) -
     return replace(table, image_shape=(height, width))
 
 
-def source(file: str, labels: str | None, table: Table) -> dict[str, Any]:
-    """Paths and hashes of what was read.
-
-    Parameters
-    ----------
-    file, labels : str
-        As given to `read`.
-    table : Table
-        What it returned.
-
-    Returns
-    -------
-    dict
-        ``path`` (None for embedded data) and ``sha256``; ``labels_path`` and
-        ``labels_sha256`` where the labels have a file of their own.
-    """
+def _source(file: str, labels: str | None, table: Table) -> dict[str, Any]:
+    """Paths and hashes of what was read."""
     if file == "digits":
-        found = {"path": None, "sha256": hashlib.sha256(table.X.tobytes()).hexdigest()}
+        source = {"path": None, "sha256": hashlib.sha256(table.X.tobytes()).hexdigest()}
     else:
-        found = {"path": str(Path(file).resolve()), "sha256": fingerprint(file)}
+        source = {"path": str(Path(file).resolve()), "sha256": fingerprint(file)}
     if labels is not None and Path(labels).is_file():
-        found |= {"labels_path": str(Path(labels).resolve()), "labels_sha256": fingerprint(labels)}
-    return found
+        source |= {"labels_path": str(Path(labels).resolve()), "labels_sha256": fingerprint(labels)}
+    return source
 
 
-def samples(table: Table, file: str, estimators: Iterable[Any], *, scale: bool) -> Any:
-    """The samples as the fits will see them; refused here if none of the models can take them.
-
-    Parameters
-    ----------
-    table : Table
-        What was read.
-    file : str
-        Its name, for the messages.
-    estimators : iterable of estimators
-        The models to be fitted, at least one.
-    scale : bool
-        Whether to scale the samples to unit norm.
-
-    Returns
-    -------
-    ndarray or csr_matrix of shape (n, p)
-    """
+def _check_finite(table: Table, file: str) -> None:
     values = table.X.data if sp.issparse(table.X) else table.X
     if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
         missing = finite.size - np.count_nonzero(finite)
         msg = f"{file} has {missing} missing or infinite entries: fill them, or drop these rows."
         raise ValueError(msg)
+
+
+def _checked(X: Any, estimators: Sequence[Any]) -> Any:
+    """X as the first model that can take it sees it."""
     refusals = []
     for estimator in estimators:
         try:
-            X = check_samples(estimator, table.X, reset=True).X
+            return check_samples(estimator, X, reset=True).X
         except (ValueError, TypeError) as error:
             refusals.append(str(error))
-        else:
-            return normalize(X) if scale else X
     msg = refusals[0]
     raise ValueError(msg)

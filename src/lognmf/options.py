@@ -1,6 +1,5 @@
 """Arguments and options that several commands share."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,5 +18,4 @@ Scale = Annotated[bool, typer.Option("--normalize/--no-normalize", help="Scale s
 ImageShape = Annotated[
     str | None, typer.Option(metavar="HxW", help="Height and width, when samples are images.")
 ]
-Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Result folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are there.")]

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["convergence", "embedding", "parts"]
+    from lognmf.comparison import Row
+
+__all__ = ["comparison", "convergence", "embedding", "parts", "parts_of_models"]
 
 _MOST_PARTS = 64
 _MOST_BARS = 8
 _MOST_POINTS = 20_000
 _MOST_NAMES = 25
+_MOST_PARTS_A_MODEL = 20
 _DARK, _ACCENT = "#333333", "#2a6f97"
+_SCORES = {"accuracy": _ACCENT, "NMI": "#89c2d9", "purity": "#c9cdd2"}
 
 
 def convergence(history: Mapping[str, Any]) -> Figure:
@@ -84,9 +88,8 @@ def parts(
     """
     components = _numpy(components)
     p = components.shape[1]
-    if image_shape is not None and math.prod(image_shape) != p:
-        msg = f"image_shape {image_shape} has {math.prod(image_shape)} pixels, but a part has {p} features."
-        raise ValueError(msg)
+    if image_shape is not None:
+        _check_shape(image_shape, p)
     order = list(range(len(components)) if order is None else order)
     shown = order[:_MOST_PARTS]
     columns = min(len(shown), math.ceil(math.sqrt(2 * len(shown))))
@@ -132,6 +135,124 @@ def embedding(V: Any, labels: Any = None, share: Any = None) -> Figure:
     return figure
 
 
+def comparison(rows: Sequence[Row]) -> Figure:
+    """How well models did, beside the time they took; failed ones are named below.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        The models from top to bottom, as from `compare`. With true labels their accuracy,
+        NMI and purity are drawn, else the normalised cut.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    shown = [row for row in rows if row.error is None]
+    labelled = any(row.accuracy is not None for row in shown)
+    figure = _figure(10, (0.52 if labelled else 0.38) * len(shown) + 1.4)
+    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1), sharey=True)
+    if labelled:
+        _draw_scores(left, shown)
+    else:
+        cuts = [row.normalized_cut or 0.0 for row in shown]
+        left.barh(range(len(shown)), cuts, color=_ACCENT, height=0.6)
+        left.set_xlim(0, 1.12 * max(cuts, default=0) or 1)
+        left.set_xlabel("normalised cut of the neighbour graph (lower is better)")
+        _write_values(left, cuts, "{:.3f}")
+    _draw_seconds(right, [row.seconds or 0.0 for row in shown])
+    left.set_yticks(range(len(shown)), [row.model for row in shown])
+    left.set_ylim(len(shown) - 0.4, -0.6)
+    for axes in (left, right):
+        _tidy(axes)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_axisbelow(True)
+        axes.grid(axis="x", color="0.92", linewidth=0.8)
+    if failed := [row.model for row in rows if row.error is not None]:
+        figure.supxlabel(f"Without results: {', '.join(failed)}", fontsize=9, color="0.4", x=0.01, ha="left")
+    return figure
+
+
+def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int]) -> Figure:
+    """The parts of several models as images, one row a model.
+
+    Parameters
+    ----------
+    components : mapping of str to array of shape (k, p)
+        The parts by the model's name, as in ``components_``. At most 20 are drawn of each.
+        Every image has its own scale; where a model has negative ones, red is positive
+        and blue negative.
+    image_shape : (int, int)
+        Height and width of a part, with ``height · width = p``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    bases = {name: _numpy(parts) for name, parts in components.items()}
+    for parts in bases.values():
+        _check_shape(image_shape, parts.shape[1])
+    most = max(len(parts) for parts in bases.values())
+    columns, ratio, pitch = min(most, _MOST_PARTS_A_MODEL), image_shape[0] / image_shape[1], 1.1
+    width = min(0.9, 13 / columns)
+    figure = _figure(width * pitch * columns + 1.5, width * (ratio + 0.1) * len(bases) + 0.5)
+    axes = figure.subplots()
+    tops = [-row * (ratio + 0.1) for row in range(len(bases))]
+    for top, parts in zip(tops, bases.values(), strict=True):
+        signed = bool(parts.min() < 0)
+        for j, part in enumerate(parts[:columns]):
+            _draw_image(axes, part.reshape(image_shape), signed=signed, corner=(j * pitch, top))
+    axes.set(xlim=(-0.02, columns * pitch - 0.08), ylim=(tops[-1] - ratio - 0.02, 0.02), xticks=[])
+    axes.set_yticks([top - ratio / 2 for top in tops], list(bases), fontsize=11)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    cut = "" if columns == most else f", the first {columns} of {most}"
+    signs = " (red is positive, blue negative)" if any(parts.min() < 0 for parts in bases.values()) else ""
+    figure.suptitle(f"Parts: columns of U{cut}{signs}", fontsize=12, color=_DARK)
+    return figure
+
+
+# Comparison ----------------------------------------------------------------------------
+
+
+def _draw_scores(axes: Axes, rows: Sequence[Row]) -> None:
+    """Three bars a model; the accuracy, by which the models are sorted, in numbers."""
+    for place, (name, colour) in enumerate(_SCORES.items()):
+        heights = [getattr(row, name.lower()) for row in rows]
+        axes.barh(np.arange(len(rows)) + 0.26 * (place - 1), heights, height=0.26, color=colour, label=name)
+        if place == 0:
+            _write_values(axes, heights, "{:.3f}", shift=-0.26)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("agreement with the true labels")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=9)
+
+
+def _draw_seconds(axes: Axes, seconds: Sequence[float]) -> None:
+    """A dot a model between whole powers of ten."""
+    shown = np.maximum(seconds, 1e-3)
+    axes.hlines(range(len(shown)), 1e-9, shown, color="0.88", linewidth=1.2)
+    axes.scatter(shown, range(len(shown)), color=_ACCENT, s=40, zorder=3)
+    axes.set_xscale("log")
+    ends = np.log10([shown.min(initial=1) / 1.5, shown.max(initial=1e-3) * 2])
+    axes.set_xlim(10 ** np.floor(ends[0]), 10 ** np.ceil(ends[1]))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
+    axes.tick_params(axis="x", which="minor", color="0.8")
+    axes.set_xlabel("seconds a fit (log scale)")
+    _write_values(axes, shown, "{:.2g}", gap=7)
+
+
+def _write_values(
+    axes: Axes, values: Sequence[float] | np.ndarray, form: str, *, shift: float = 0, gap: float = 4
+) -> None:
+    """Numbers to the right of bars or dots, ``shift`` rows off."""
+    for place, value in enumerate(values):
+        spot = (value, place + shift)
+        text = axes.annotate(form.format(value), spot, (gap, 0), textcoords="offset points", va="center")
+        text.set(fontsize=8, color=_DARK)
+
+
 # Parts ---------------------------------------------------------------------------------
 
 
@@ -143,16 +264,39 @@ def _images(
     figure = _figure(max(width * columns, 3), max((width * shape[0] / shape[1] + 0.25) * rows + 0.4, 1.5))
     signed = components.min() < 0
     for axes, j in _grid(figure, grid, shown):
-        image = components[j].reshape(shape)
-        largest = abs(image).max() or 1.0
-        axes.imshow(
-            image, cmap="RdBu_r" if signed else "gray_r", vmin=-largest if signed else 0, vmax=largest
-        )
+        _draw_image(axes, components[j].reshape(shape), signed=signed)
         axes.set_title(str(j), fontsize=9, color=_DARK, pad=3)
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set_color("0.8")
     return figure
+
+
+def _draw_image(
+    axes: Axes, image: np.ndarray, *, signed: bool, corner: tuple[float, float] | None = None
+) -> None:
+    """An image on its own scale; framed and of unit width from ``corner`` on, where many share their axes."""
+    largest = abs(image).max() or 1.0
+    place = None
+    if corner is not None:
+        left, top = corner
+        right, bottom = left + 1, top - image.shape[0] / image.shape[1]
+        place = (left, right, bottom, top)
+        corners = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+        axes.plot(*corners, color="0.8", linewidth=0.8)
+    axes.imshow(
+        image,
+        cmap="RdBu_r" if signed else "gray_r",
+        vmin=-largest if signed else 0,
+        vmax=largest,
+        extent=place,
+    )
+
+
+def _check_shape(image_shape: tuple[int, int], p: int) -> None:
+    if math.prod(image_shape) != p:
+        msg = f"image_shape {image_shape} has {math.prod(image_shape)} pixels, but a part has {p} features."
+        raise ValueError(msg)
 
 
 def _bars(

@@ -1,4 +1,4 @@
-"""A progress bar for a fit, fed by scikit-learn's callbacks where its version has them."""
+"""Progress bars for fits, fed by scikit-learn's callbacks where its version has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-__all__ = ["FitProgress", "fit_progress"]
+__all__ = ["ComparisonProgress", "FitProgress", "comparison_progress", "fit_progress"]
 
 
 class FitProgress:
@@ -41,7 +41,8 @@ class FitProgress:
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Leave the bar full: a fit that has converged early is complete."""
-        self.progress.update(self.task, total=self.progress.tasks[self.task].completed)
+        done = next(task.completed for task in self.progress.tasks if task.id == self.task)
+        self.progress.update(self.task, total=done)
 
 
 @contextmanager
@@ -54,14 +55,56 @@ def fit_progress(model: Any, name: str, console: Console) -> Iterator[None]:
             yield
         model.set_params(verbose=verbose)
         return
+    with _bars(console) as progress:
+        model.set_callbacks(FitProgress(progress, progress.add_task(name, total=None, unit="iterations")))
+        yield
+    model.set_callbacks()
+
+
+class ComparisonProgress:
+    """Two bars: the models done, and the iterations of the one that is being fitted.
+
+    Parameters
+    ----------
+    progress : rich.progress.Progress
+        Where the bars are shown.
+    total : int
+        Number of models.
+    """
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self.progress = progress
+        self.models = progress.add_task("all", total=total, unit="models")
+        self.fit: TaskID | None = None
+
+    def start(self, name: str, model: Any) -> None:
+        """Show the bar of the next model."""
+        self.fit = self.progress.add_task(name, total=None, unit="iterations")
+        if hasattr(model, "set_callbacks"):  # scikit-learn >= 1.9
+            model.set_callbacks(FitProgress(self.progress, self.fit))
+
+    def done(self, model: Any) -> None:
+        """Take the model's bar away and count it."""
+        if hasattr(model, "set_callbacks"):
+            model.set_callbacks()
+        if self.fit is not None:
+            self.progress.remove_task(self.fit)
+        self.progress.advance(self.models)
+
+
+@contextmanager
+def comparison_progress(total: int, console: Console) -> Iterator[ComparisonProgress]:
+    """Show the progress of a comparison of ``total`` models."""
+    with _bars(console) as progress:
+        yield ComparisonProgress(progress, total)
+
+
+def _bars(console: Console) -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("iterations"),
+        TextColumn("{task.fields[unit]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as progress:
-        model.set_callbacks(FitProgress(progress, progress.add_task(name, total=None)))
-        yield
-    model.set_callbacks()
+    return Progress(*columns, console=console)

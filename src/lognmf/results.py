@@ -279,11 +279,7 @@ def _origin(done: Run | Comparison) -> dict[str, Any]:
 
 
 def _recipe(model: Any) -> dict[str, Any]:
-    """Class and parameters of a model; a graph given as a matrix in words."""
-    parameters = model.get_params(deep=False)
-    if sp.issparse(parameters.get("graph")):
-        parameters["graph"] = "given"
-    return {"class": type(model).__name__, "parameters": _plain(parameters)}
+    return {"class": type(model).__name__, "parameters": _plain(model.get_params(deep=False))}
 
 
 def _results(run: Run) -> dict[str, Any]:
@@ -320,7 +316,8 @@ def _write_files(folder: Path, run: Run) -> None:
         norm = to_numpy(model.outlier_norm_)
         _write_csv(folder / "outliers.csv", {"sample": sample, "share": share, "norm": norm})
     _write_csv(folder / "history.csv", model.history_)
-    order = _heaviest_first(model)
+    # The heaviest parts first: their share of the sum of V Uᵀ.
+    order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
     plots.convergence(model.history_).savefig(folder / "convergence.png")
     parts = plots.parts(components, table.image_shape, order, feature_names=table.feature_names)
     parts.savefig(folder / "parts.png")
@@ -333,17 +330,12 @@ def _write_comparison_files(folder: Path, comparison: Comparison) -> None:
     columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(Row)}
     _write_csv(folder / "comparison.csv", {name: np.array(c, dtype=object) for name, c in columns.items()})
     plots.comparison(rows).savefig(folder / "comparison.png")
-    fitted = {row.model: comparison.models[row.model] for row in rows if row.error is None}
+    fitted = [row.model for row in rows if row.error is None]
     if comparison.table.image_shape is not None:
-        parts = {name: to_numpy(m.components_)[_heaviest_first(m)] for name, m in fitted.items()}
+        # In the order of the fits: parts that grew from the same start stand below one another.
+        parts = {name: to_numpy(comparison.models[name].components_) for name in fitted}
         plots.parts_of_models(parts, comparison.table.image_shape).savefig(folder / "parts.png")
     _write_json(folder / "summary.json", summarize_comparison(comparison))
-
-
-def _heaviest_first(model: Any) -> list[int]:
-    """The parts by their share of the sum of V Uᵀ."""
-    components, V = to_numpy(model.components_), to_numpy(model.embedding_)
-    return np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ FIT_NAMES = ["frobenius", *ROW_NORMS]
 B, k = 3, 4
 WEIGHTS = np.array([0.0, 0.3, 2.0])
 STEP = 1e-6
+ALL = slice(None)
 
 
 def numeric_gradient(value, F):
@@ -41,7 +42,7 @@ class TestPenalty:
         return penalties(samples(rng), WEIGHTS)[name]
 
     def test_split_gradient(self, penalty, F):
-        neg, pos = (zero_if_none(half, F) for half in penalty.halves(F))
+        neg, pos = (zero_if_none(half, F) for half in penalty.halves(F)(ALL))
         assert (neg >= 0).all()
         assert (pos >= 0).all()
         np.testing.assert_allclose(2 * (pos - neg), numeric_gradient(penalty.value, F), rtol=1e-6, atol=1e-7)
@@ -50,7 +51,7 @@ class TestPenalty:
         for b in range(B):
             one = penalty.take(np.array([b]))
             np.testing.assert_allclose(one.value(F[:, [b]]), penalty.value(F)[[b]], rtol=1e-14)
-            for half, whole in zip(one.halves(F[:, [b]]), penalty.halves(F), strict=True):
+            for half, whole in zip(one.halves(F[:, [b]])(ALL), penalty.halves(F)(ALL), strict=True):
                 if whole is None:
                     assert half is None
                 else:
@@ -65,7 +66,7 @@ class TestPenalty:
 
     def test_halves_are_fresh(self, penalty, F):
         before = F.copy()
-        for half in penalty.halves(F):
+        for half in penalty.halves(F)(ALL):
             if half is not None:
                 half += 1
         np.testing.assert_array_equal(F, before)
@@ -110,8 +111,8 @@ class TestDataFit:
         XU = product(X, U)
         kept = fit.separate(U, V, XU)
         cases = (
-            (fit.halves_U(U, V, kept), U, lambda F: fit.value(F, V, product(X, F))),
-            (fit.halves_V(U, V, XU, kept, U), V, lambda F: fit.value(U, F, XU)),
+            (fit.halves_U(U, V, kept)(ALL), U, lambda F: fit.value(F, V, product(X, F))),
+            (fit.halves_V(U, V, XU, kept, U)(ALL), V, lambda F: fit.value(U, F, XU)),
         )
         for (neg, pos), F, value in cases:
             assert (neg >= 0).all()

@@ -8,8 +8,13 @@ that knows how libraries differ.
 
 from __future__ import annotations
 
+import functools
+import math
+import os
 import sys
 import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -18,6 +23,9 @@ import scipy.sparse as sp
 
 Array: TypeAlias = Any
 """A dense array of any array-API library (NumPy, torch, …)."""
+
+BLOCK_NUMBERS = 1 << 15
+"""Numbers of a block of rows, so that an update's temporaries fit into a core's cache."""
 
 Matrix: TypeAlias = Any
 """A dense array or a sparse matrix: whatever can stand left of a product."""
@@ -96,12 +104,51 @@ def gram(F: Array, G: Array) -> Array:
 def mix(F: Array, M: Array) -> Array:
     """``F_b M_b`` for every setting b: (n, B, k) × (B, k, l) → (n, B, l)."""
     xp = namespace(F)
-    if xp is np or isinstance(F, np.ndarray):
-        # Written straight into the (n, B, l) layout, so that the fold stays free.
-        out = np.empty((*F.shape[:2], M.shape[2]), dtype=F.dtype)
-        np.matmul(F.transpose(1, 0, 2), M, out=out.transpose(1, 0, 2))
-        return out
-    return xp.permute_dims(xp.matmul(xp.permute_dims(F, (1, 0, 2)), M), (1, 0, 2))
+    if not (isinstance(F, np.ndarray) or is_torch(F)):
+        return xp.permute_dims(xp.matmul(xp.permute_dims(F, (1, 0, 2)), M), (1, 0, 2))
+    # Written straight into the (n, B, l) layout, so that the fold stays free.
+    out = xp.empty((*F.shape[:2], M.shape[2]), dtype=F.dtype, device=array_api_compat.device(F))
+    multiply = np.matmul if isinstance(F, np.ndarray) else sys.modules["torch"].bmm
+    multiply(xp.permute_dims(F, (1, 0, 2)), M, out=xp.permute_dims(out, (1, 0, 2)))
+    return out
+
+
+def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
+    """``function(rows)`` for blocks of rows of ``F``, put together again.
+
+    Elementwise work on a large batch is bound by memory unless its temporaries stay in the
+    cache, so NumPy arrays are taken in small blocks, several at a time on as many threads
+    as there are cores. Other libraries, and small arrays, are taken whole.
+    """
+    n, a_row = F.shape[0], math.prod(F.shape[1:])
+    step = max(1, BLOCK_NUMBERS // max(1, a_row))
+    if step >= n or not isinstance(F, np.ndarray):
+        return function(slice(None))
+    first = function(slice(0, step))
+    out = np.empty((n, *first.shape[1:]), dtype=first.dtype)
+    out[:step] = first
+
+    def fill(start: int) -> None:
+        rows = slice(start, min(start + step, n))
+        out[rows] = function(rows)
+
+    list(_workers().map(fill, range(step, n, step)))
+    return out
+
+
+@functools.cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)), thread_name_prefix="lognmf")
+
+
+def repeated(shares: Array, k: int) -> Array:
+    """Numbers of each setting (…, B) for each of its k components: (…, B, k), in memory of its own.
+
+    Arithmetic with it runs along whole rows of a batch, which broadcasting a last axis of
+    length 1 does not.
+    """
+    xp = namespace(shares)
+    return xp.reshape(xp.repeat(shares, k, axis=-1), (*shares.shape, k))
 
 
 def row_dot(F: Array, G: Array) -> Array:

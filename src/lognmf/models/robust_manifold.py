@@ -75,7 +75,7 @@ class RobustManifoldRule:
         """``λ L F``: half the gradient of the graph term."""
         if self.graph is None:
             return namespace(F).zeros_like(F)
-        neg, pos = self.graph.halves(F)
+        neg, pos = self.graph.halves(F)(slice(None))
         return pos - neg
 
     @staticmethod

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lognmf.core.arrays import Array, namespace, product, total
+from lognmf.core.arrays import Array, by_rows, namespace, product, total
 from lognmf.core.problem import Problem
 from lognmf.core.state import State
 from lognmf.core.terms.protocol import Halves, Penalty
@@ -22,18 +22,21 @@ def multiply(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
     """
     xp = namespace(F)
     tiny = float(xp.finfo(F.dtype).smallest_normal)
-    neg, pos = fit
-    for penalty in penalties:
-        more_neg, more_pos = penalty.halves(F)
-        if more_neg is not None:
-            more_neg += neg
-            neg = more_neg
-        if more_pos is not None:
-            pos += more_pos
-    pos += tiny
-    out = F * neg
-    out /= pos
-    return xp.where(out < tiny, xp.zeros_like(out), out)
+    terms = [fit, *(penalty.halves(F) for penalty in penalties)]
+
+    def multiplied(rows: slice) -> Array:
+        negs, poss = zip(*(term(rows) for term in terms), strict=True)
+        neg, *more = (part for part in negs if part is not None)
+        for part in more:
+            neg = neg + part
+        pos = poss[0]
+        for part in poss[1:]:
+            pos = pos + part
+        out = F[rows, ...] * neg
+        out /= pos + tiny
+        return xp.where(out < tiny, xp.zeros_like(out), out)
+
+    return by_rows(multiplied, F)
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,12 @@ class Frobenius:
         return None
 
     def halves_U(self, U: Array, V: Array, kept: Array) -> Halves:
-        return product(self.X.T, V), mix(U, gram(V, V))
+        XV, VV = product(self.X.T, V), gram(V, V)
+        return lambda rows: (XV[rows, ...], mix(U[rows, ...], VV))
 
     def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
-        return XU, mix(V, gram(U, U))
+        UU = gram(U, U)
+        return lambda rows: (XU[rows, ...], mix(V[rows, ...], UU))
 
     def squared_residuals(self, U: Array, V: Array, XU: Array, matter_above: Array | None = None) -> Array:
         return squared_residuals(self.X, self.squared_norms, U, V, XU, matter_above)

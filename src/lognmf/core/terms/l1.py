@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lognmf.core.arrays import Array, namespace, take, total
+from lognmf.core.arrays import Array, namespace, repeated, take, total
 from lognmf.core.terms.protocol import Halves
 
 
@@ -20,7 +20,8 @@ class L1:
         return self.weight * total(F, axis=(0, 2))
 
     def halves(self, F: Array) -> Halves:
-        return None, (self.weight / 2)[:, None] * namespace(F).ones_like(F)
+        half = repeated(self.weight / 2, F.shape[2])
+        return lambda rows: (None, half * namespace(F).ones_like(F[rows, ...]))
 
     def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
         xp = namespace(slope)

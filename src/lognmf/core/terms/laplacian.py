@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, like, operator_like, positive, product, take, total
+from lognmf.core.arrays import Array, Matrix, like, operator_like, positive, product, repeated, take, total
 from lognmf.core.terms.protocol import Halves
 
 
@@ -31,9 +31,14 @@ class Laplacian:
         return self.weight * positive(total(roughness, axis=(0, 2)))
 
     def halves(self, F: Array) -> Halves:
-        neg = product(self.W, F)
-        neg *= self.weight[:, None]
-        return neg, (self.degree[:, None] * self.weight)[:, :, None] * F
+        WF, weight = product(self.W, F), repeated(self.weight, F.shape[2])
+
+        def halves(rows: slice) -> tuple[Array, Array]:
+            pos = self.degree[rows, None, None] * F[rows, ...]
+            pos *= weight
+            return weight * WF[rows, ...], pos
+
+        return halves
 
     def take(self, index: np.ndarray) -> Laplacian:
         return replace(self, weight=take(self.weight, index, axis=0))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lognmf.core.arrays import Array, namespace, take, total
+from lognmf.core.arrays import Array, namespace, repeated, take, total
 from lognmf.core.terms.protocol import Halves
 
 
@@ -20,7 +20,8 @@ class Log:
         return self.weight * total(namespace(F).log1p(F), axis=(0, 2))
 
     def halves(self, F: Array) -> Halves:
-        return None, (self.weight / 2)[:, None] / (1 + F)
+        half = repeated(self.weight / 2, F.shape[2])
+        return lambda rows: (None, half / (1 + F[rows, ...]))
 
     def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
         """Go to the larger stationary point where descent from ``at`` leads there, else to 0.

@@ -2,19 +2,24 @@
 
 A term gives its value for every setting and *half* its gradient in two nonnegative
 parts: ``gradient / 2 = pos − neg``. Halving keeps quadratic terms free of factors 2 and
-does not change the update ``F ← F · Σneg / Σpos``.
+does not change the update ``F ← F · Σneg / Σpos``. What concerns all rows (products, Gram
+matrices) is computed when the halves are asked for; the rest is left to a function of a
+block of rows, so that the update of a large batch can stay in the cache.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
 from lognmf.core.arrays import Array, Matrix
 
-Halves = tuple[Array, Array]
-"""``(neg, pos)``, each of the factor's shape; ``None`` stands for zero."""
+Halves = Callable[[slice], tuple[Array, Array]]
+"""``rows -> (neg, pos)``, each of the shape of the factor's rows; ``None`` stands for zero.
+
+``pos`` is fresh, ``neg`` may be a view and is not to be changed in place."""
 
 
 class Penalty(Protocol):
@@ -28,7 +33,7 @@ class Penalty(Protocol):
         """``weight · penalty(F)``, shape (B,), float64."""
 
     def halves(self, F: Array) -> Halves:
-        """Half the gradient with respect to ``F``, split; fresh arrays."""
+        """Half the gradient with respect to ``F``, split."""
 
     def take(self, index: np.ndarray) -> Penalty:
         """The term for the settings ``index``."""
@@ -79,10 +84,7 @@ class DataFit(Protocol):
         """Half the gradient with respect to ``U``, S made from these same factors."""
 
     def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
-        """Half the gradient with respect to ``V``, S made from ``V`` and ``U_old``.
-
-        ``neg`` may be ``XU`` itself: it is not to be changed in place.
-        """
+        """Half the gradient with respect to ``V``, S made from ``V`` and ``U_old``."""
 
     def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
         """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lognmf.core.arrays import Array, Matrix, dense_rows, gram, mix, namespace, row_dot
+from lognmf.core.arrays import Array, Matrix, by_rows, dense_rows, gram, mix, namespace, positive, row_dot
 
 BLOCK_NUMBERS = 1 << 15
 """How many numbers of ``X`` are looked at together when a residual is taken explicitly."""
@@ -20,8 +20,13 @@ def squared_residuals(
     """
     xp = namespace(U)
     size = squared_norms[:, None]
-    short = size - 2 * row_dot(XU, V) + row_dot(mix(V, gram(U, U)), V)
-    short = xp.where(short > 0, short, xp.zeros_like(short))
+    UU = gram(U, U)
+
+    def short_form(rows: slice) -> Array:
+        codes = V[rows, ...]
+        return positive(size[rows, :] - 2 * row_dot(XU[rows, ...], codes) + row_dot(mix(codes, UU), codes))
+
+    short = by_rows(short_form, V)
     doubtful = short < float(xp.finfo(U.dtype).eps) ** 0.5 * size
     if matter_above is not None:
         doubtful = doubtful & (short > matter_above)

@@ -14,7 +14,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lognmf.core.arrays import Array, Matrix, gram, mix, namespace, product, take, total
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    by_rows,
+    gram,
+    mix,
+    namespace,
+    positive,
+    product,
+    repeated,
+    take,
+    total,
+)
 from lognmf.core.terms.frobenius import Frobenius
 from lognmf.core.terms.protocol import Halves, RowNorm
 
@@ -72,10 +84,16 @@ class Robust:
         """``(X − S)ᵀV`` and ``U VᵀV`` (``eq_update_u_robust``)."""
         if kept is None:
             return self.plain.halves_U(U, V, kept)
-        kept_V = kept[:, :, None] * V
-        neg = product(self.X.T, kept_V)
-        neg += mix(U, gram(V, V - kept_V))
-        return neg, mix(U, gram(V, V))
+        kept_V = by_rows(lambda rows: repeated(kept[rows, :], V.shape[2]) * V[rows, ...], V)
+        XV, VV = product(self.X.T, kept_V), gram(V, V)
+        taken = positive(VV - gram(V, kept_V))  # Vᵀ diag(1 − kept) V, nonnegative but for rounding
+
+        def halves(rows: slice) -> tuple[Array, Array]:
+            neg = mix(U[rows, ...], taken)
+            neg += XV[rows, ...]
+            return neg, mix(U[rows, ...], VV)
+
+        return halves
 
     def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
         """``(X − S)U`` and ``V UᵀU`` (``eq_update_v_robust``).
@@ -84,11 +102,17 @@ class Robust:
         """
         if kept is None:
             return self.plain.halves_V(U, V, XU, kept, U_old)
-        kept = kept[:, :, None]
-        neg = mix(V, gram(U_old, U))
-        neg *= 1 - kept
-        neg += kept * XU
-        return neg, mix(V, gram(U, U))
+        cross, UU = gram(U_old, U), gram(U, U)
+
+        def halves(rows: slice) -> tuple[Array, Array]:
+            share = repeated(kept[rows, :], V.shape[2])
+            neg = mix(V[rows, ...], cross)
+            neg *= 1 - share
+            share *= XU[rows, ...]
+            neg += share
+            return neg, mix(V[rows, ...], UU)
+
+        return halves
 
     def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
         return self.plain.squared_residuals(U, V, XU)

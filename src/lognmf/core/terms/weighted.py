@@ -47,7 +47,8 @@ class Weighted:
             for rows, R in self._reconstructed(U[:, b, :], V[:, b, :]):
                 one = one + R.T @ V[rows, b, :]
             columns.append(one)
-        return product(self.X.T, V), xp.stack(columns, axis=1)
+        XV, pos = product(self.X.T, V), xp.stack(columns, axis=1)
+        return lambda rows: (XV[rows, ...], pos[rows, ...])
 
     def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
         """``(M ∘ X)U`` and ``(M ∘ V Uᵀ)U``."""
@@ -56,7 +57,8 @@ class Weighted:
         for b in range(U.shape[1]):
             blocks = self._reconstructed(U[:, b, :], V[:, b, :])
             columns.append(xp.concat([R @ U[:, b, :] for _, R in blocks], axis=0))
-        return XU, xp.stack(columns, axis=1)
+        pos = xp.stack(columns, axis=1)
+        return lambda rows: (XU[rows, ...], pos[rows, ...])
 
     def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
         """``Σ_j m_ij (x_ij − (V Uᵀ)_ij)²`` of every sample and setting, by differences, (n, B)."""
