@@ -19,6 +19,7 @@ from lognmf.core.loop import iterate
 from lognmf.core.solvers import Codes
 from lognmf.core.state import Solution, State
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
+from lognmf.models.spectral_start import spectral
 from lognmf.models.validation import Samples, check_factor, check_samples
 from lognmf.parameters import check_choice, check_integer, check_nonnegative
 
@@ -35,7 +36,7 @@ class FactorModel(
     """
 
     _weights: ClassVar[tuple[str, ...]] = ()
-    _starts: ClassVar[Mapping[str, starts.Start]] = starts.STARTS
+    _starts: ClassVar[Mapping[str, starts.Start]] = {**starts.STARTS, "spectral": spectral}
     _signed = False  # whether data and basis may be negative
     _sparse = True  # whether X may be sparse
     _missing = False  # whether NaN means a missing entry

@@ -37,9 +37,9 @@ class GraphNMF(BasisAndCodesModel):
         Scale the columns of U to unit norm, and V inversely, at the start and at the end,
         as the original program does. The last scaling changes the graph term;
         ``objective_`` is that of the scaled factors.
-    init : {"random", "scaled", "nndsvda", "nndsvdar"}, default="random"
-        Start: uniform on [0, 1); the same with U scaled to fit the data; or NNDSVD with
-        its zeros filled.
+    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
+        Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its
+        zeros filled; or spectral clustering of the neighbour graph.
     n_init : int, default=1
         Starts, run together as one batch; the best objective wins.
     solver : {"mu"}, default="mu"

@@ -59,9 +59,9 @@ class LogSparseNMF(MissingEntriesModel):
         Neighbour graph: built from X, none, or given (symmetric, nonnegative).
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
-    init : {"random", "scaled", "nndsvda", "nndsvdar"}, default="random"
+    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
-        or NNDSVD with its zeros filled.
+        NNDSVD with its zeros filled; or spectral clustering of the neighbour graph.
     n_init : int, default=1
         Starts, run together as one batch; the best objective wins.
     solver : {"mu"}, default="mu"

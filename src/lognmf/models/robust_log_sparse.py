@@ -52,10 +52,11 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         Neighbour graph: built from X, none, or given (symmetric, nonnegative).
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
-    init : {"random", "scaled", "nndsvda", "nndsvdar"}, default="scaled"
+    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="scaled"
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
-        or NNDSVD with its zeros filled. From "random" an outlier part absorbs the misfit of
-        the start, and hundreds of iterations hardly move (the paper's behaviour).
+        NNDSVD with its zeros filled; or spectral clustering of the neighbour graph. From
+        "random" an outlier part absorbs the misfit of the start, and hundreds of iterations
+        hardly move (the paper's behaviour).
     n_init : int, default=1
         Starts, run together as one batch; the best objective wins.
     solver : {"mu"}, default="mu"

@@ -27,9 +27,9 @@ class WeightedNMF(MissingEntriesModel):
     ----------
     n_components : int, default=10
         Number of components k.
-    init : {"random", "scaled", "nndsvda", "nndsvdar"}, default="random"
-        Start: uniform on [0, 1); the same with U scaled to fit the data; or NNDSVD with
-        its zeros filled.
+    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
+        Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its
+        zeros filled; or spectral clustering of the neighbour graph.
     n_init : int, default=1
         Starts, run together as one batch; the best objective wins.
     solver : {"mu"}, default="mu"
