@@ -8,8 +8,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: demo test check format bench clean
 
-demo: .venv/.cli  ## the main job on an embedded data set; results in demo/
-	$(BIN)/lognmf fit digits -k 10 --out demo --force
+demo: .venv/.cli  ## all nine methods on an embedded data set; results and pictures in demo/
+	$(BIN)/lognmf compare digits --out demo --force
 
 test: .venv/.dev  ## all default tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto

@@ -1,6 +1,8 @@
 """The command line as a user meets it."""
 
+import csv
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ from matplotlib.figure import Figure
 from sklearn.preprocessing import normalize
 
 import lognmf
-from lognmf import MODELS, RobustLogSparseNMF, cli, load, plots
-from lognmf.results import FILES
+from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, cli, load, plots
+from lognmf.comparison import compare
+from lognmf.models.base import FactorModel
+from lognmf.results import COMPARISON_FILES, FILES
 
 blank = pytest.mark.usefixtures("no_pictures")
 HAS_CALLBACKS = hasattr(RobustLogSparseNMF, "set_callbacks")
@@ -27,7 +31,7 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Blank pictures, for the many tests that look at something else."""
-    for name in ("convergence", "parts", "embedding"):
+    for name in plots.__all__:
         monkeypatch.setattr(plots, name, lambda *_, **__: Figure(figsize=(1, 1)))
 
 
@@ -56,7 +60,15 @@ def names(folder):
 
 
 def summary(folder):
-    return json.loads((folder / "summary.json").read_text())
+    def refuse(word):
+        raise AssertionError(word)  # strict JSON knows neither NaN nor Infinity
+
+    return json.loads((folder / "summary.json").read_text(), parse_constant=refuse)
+
+
+def table(folder):
+    with (folder / "comparison.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 # A fit ---------------------------------------------------------------------------------
@@ -187,12 +199,135 @@ def test_version_and_help(run):
     assert code == 0
     for option in ("--clusters", "--labels", "--image-shape", "--force", *map(str.lower, MODELS)):
         assert option in out
+    assert all(option in run("compare", "--help")[1] for option in ("--models", "--labels", "--force"))
     assert "fit" in "".join(run()[1:])
+
+
+# A comparison --------------------------------------------------------------------------
+
+
+def test_compare_digits(run, here):
+    code, out, err = run("compare", "digits", "--max-iter", 10, "--out", "demo")
+    assert code == 0
+    assert {path.name for path in (here / "demo").iterdir()} == set(COMPARISON_FILES)
+    for name in ("comparison.png", "parts.png"):
+        assert (here / "demo" / name).stat().st_size > 20_000
+    information, rows = summary(here / "demo"), table(here / "demo")
+    assert [row["model"] for row in rows] == [row["model"] for row in information["results"]]
+    assert {row["model"] for row in rows} == set(MODELS)
+    accuracies = [row["accuracy"] for row in information["results"]]
+    assert accuracies == sorted(accuracies, reverse=True)
+    assert [float(row["accuracy"]) for row in rows] == accuracies
+    shown = [line.split() for line in out.splitlines()]
+    assert " ".join(shown[0]) == ("model accuracy NMI purity cut sparse U sparse V error iter seconds")
+    for line, row in zip(shown[1:10], information["results"], strict=True):
+        numbers = [row[name] for name in ("accuracy", "nmi", "purity", "normalized_cut")]
+        assert line[:5] == [row["model"], *(f"{number:.3f}" for number in numbers)]
+    assert out.splitlines()[-1] == f"Results are in {here / 'demo'}"
+    assert len(shown) == 11
+    assert "digits: 1797 samples of 64 features, 10 parts" in err
+    assert "9/9 models" in err
+
+
+@blank
+def test_a_comparison_says_how_to_do_it_again(run, here, X):
+    (here / "kinds.txt").write_text("u\nv\nu\nw\n" * 5)
+    arguments = ["--labels", "kinds.txt", "--models", "ONMF, ls-nmf", "--restarts", 2, "--max-iter", 7]
+    assert run("compare", "x.npy", *arguments, "--clusters", 4, "--seed", 3)[0] == 0
+    information = summary(here / "results" / "x-compare")
+    assert information["command"].startswith(
+        "lognmf compare x.npy --labels kinds.txt --models 'ONMF, ls-nmf'"
+    )
+    assert information["input"]["path"] == str(here / "x.npy")
+    assert len(information["input"]["labels_sha256"]) == 64
+    assert set(information["versions"]) == {"lognmf", "python", "numpy", "scipy", "scikit-learn"}
+    settings = information["settings"]
+    models = settings.pop("models")
+    assert settings == {
+        "n_components": 3, "n_clusters": 4, "n_neighbors": 5, "random_state": 3, "normalize": True,
+        "labels": "kinds.txt", "image_shape": None,
+    }  # fmt: skip
+    assert list(models) == ["ONMF", "LS-NMF"]
+    expected = MODELS["LS-NMF"](3, n_init=2, max_iter=7, random_state=3)
+    assert models["LS-NMF"] == {"class": "LogSparseNMF", "parameters": expected.get_params()}
+    assert names(here / "results" / "x-compare") == ["comparison.csv", "comparison.png", "summary.json"]
+
+
+@blank
+def test_the_rows_are_those_of_the_function(run, here, X):
+    assert run("compare", "x.npy", *QUICK, "--models", "nmf,rls-nmf", "--no-normalize", "--out", "r")[0] == 0
+    expected = compare(X, 3, models=["NMF", "RLS-NMF"], max_iter=20)
+    for row, mine in zip(summary(here / "r")["results"], expected, strict=True):
+        assert row | {"seconds": 0} == vars(mine) | {"seconds": 0}
+
+
+@blank
+def test_without_labels_the_cut_decides(run, here, X):
+    code, out, _ = run("compare", "x.npy", *QUICK, "--out", "r")
+    assert code == 0
+    assert out.split()[:3] == ["model", "cut", "sparse"]
+    cuts = [row["normalized_cut"] for row in summary(here / "r")["results"]]
+    assert cuts == sorted(cuts)
+    assert {row["accuracy"] for row in table(here / "r")} == {""}
+
+
+@pytest.mark.parametrize("kind", ["sparse", "signed"])
+def test_a_model_that_cannot_take_the_data_is_a_row(run, here, X, kind):
+    if kind == "sparse":
+        sp.save_npz("x.npz", sp.csr_array(X * (X > 0.4)))
+        failed, sentence = ["RMNMF"], "takes no sparse data"
+    else:
+        np.savez("x.npz", X=X - 0.5)
+        failed = [name for name in MODELS if name not in ("RMNMF", "Semi-NMF")]
+        sentence = "Negative values in data"
+    code, out, _ = run("compare", "x.npz", *QUICK, "--out", "r", "--image-shape", "2x3")
+    assert code == 0
+    rows = summary(here / "r")["results"]
+    assert [row["model"] for row in rows if row["error"] is not None] == failed
+    assert all(row["error"] is None for row in rows[: -len(failed)])
+    lines = out.splitlines()
+    for name in failed:
+        assert any(line.split() == [name] + ["-"] * 6 for line in lines)
+        assert any(line.startswith(f"{name}: ") and sentence in line for line in lines)
+    assert (here / "r" / "parts.png").exists()
+    assert [row["model"] for row in table(here / "r") if row["error"]] == failed
+
+
+@blank
+def test_fewer_clusters_are_pointed_out(run, here):
+    np.save("x.npy", np.repeat(np.eye(2), 5, axis=0))
+    out = run("compare", "x.npy", "-k", 2, "--clusters", 4, "--models", "cnmf")[1]
+    assert "CNMF: only 2 of 4 clusters" in out
+
+
+@blank
+def test_an_interrupted_comparison_writes_nothing(run, here, X, monkeypatch):
+    monkeypatch.setattr(PlainNMF, "_keep", lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, out, err = run("compare", "x.npy", *QUICK, "--out", "r")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, out) == (130, "")
+    assert "interrupted, nothing written" in err
+    assert names(here) == ["x.npy"]
+
+
+@blank
+def test_a_comparison_is_replaced_only_with_force(run, here, X):
+    arguments = ["compare", "x.npy", *QUICK, "--models", "nmf", "--out", "r"]
+    assert run("fit", "x.npy", *QUICK, "--out", "r")[0] == 0
+    assert run(*arguments)[0] == 2
+    assert "factors.npz" in names(here / "r")
+    assert run(*arguments, "--force")[0] == 0
+    assert names(here / "r") == ["comparison.csv", "comparison.png", "summary.json"]
+    assert names(here) == ["r", "x.npy"]
 
 
 # Refusals ------------------------------------------------------------------------------
 
 READ = ["fit", "x.npy", *QUICK]
+COMPARE = ["compare", "x.npy", *QUICK]
 REFUSALS = {
     "no command": (["fot"], "No such command 'fot'"),
     "no argument": (["fit", *QUICK], "Missing argument 'FILE'"),
@@ -230,6 +365,26 @@ REFUSALS = {
     "out below a file": ([*READ, "--out", "x.npy/r"], "cannot be made"),
     "out exists": ([*READ, "--out", "old"], "already exists: choose another one with --out"),
     "out is precious": ([*READ, "--out", ".", "--force"], "because it holds other files"),
+    "sparse": (["fit", "sparse.npz", *QUICK, "--model", "rmnmf"], "takes no sparse data"),
+    "compare: nothing": (["compare"], "Missing argument 'FILE'"),
+    "compare: parts": (["compare", "x.npy"], "because x has no labels: give -k or --labels"),
+    "compare: no parts": (["compare", "x.npy", "-k", "0"], "-k must be an integer >= 1; got 0."),
+    "compare: models": ([*COMPARE, "--models", "nmf,svd"], "--models must be among nmf, gnmf"),
+    "compare: no model": ([*COMPARE, "--models", ""], "rls-nmf; got ''."),
+    "compare: seed": ([*COMPARE, "--seed", "-1"], "--seed must be an integer from 0 to 2**32 - 1; got -1"),
+    "compare: restarts": ([*COMPARE, "--restarts", "0"], "--restarts must be an integer >= 1; got 0"),
+    "compare: clusters": ([*COMPARE, "--clusters", "21"], "--clusters must be at most the number of samples"),
+    "compare: no clusters": ([*COMPARE, "--clusters", "0"], "--clusters must be an integer >= 1; got 0."),
+    "compare: missing data": (["compare", "missing.npy", *QUICK], "has 2 missing or infinite entries"),
+    "compare: huge": (["compare", "huge.npy", *QUICK], "X is too large for float64"),
+    "compare: no samples": (["compare", "header.csv", *QUICK], "Found array with 0 sample(s)"),
+    "compare: shape": ([*COMPARE, "--image-shape", "3x3"], "3x3 has 9 pixels"),
+    "compare: out exists": ([*COMPARE, "--out", "old"], "already exists: choose another one with --out"),
+    "compare: out is precious": ([*COMPARE, "--out", ".", "--force"], "because it holds other files"),
+    "compare: none can": (
+        ["compare", "negative.npy", *QUICK, "--models", "nmf,gnmf"],
+        "Negative values in data passed to PlainNMF",
+    ),
     "memory": (["fit", "x.npy", "-k", str(3 * 10**16), "--clusters", "2"], "There is not enough memory: Una"),
 }
 
@@ -240,6 +395,7 @@ def inputs(here, X):
     np.save("missing.npy", np.where(np.arange(120).reshape(20, 6) % 90 == 7, np.nan, X))
     np.save("cube.npy", np.ones((4, 2, 3)))
     np.save("huge.npy", X * 1e200)
+    sp.save_npz("sparse.npz", sp.csr_array(X))
     (here / "text.csv").write_text("a,kind\n1,u\n2,v\n")
     (here / "header.csv").write_text("a,b\n")
     (here / "few.txt").write_text("u\nv\n")
@@ -252,7 +408,7 @@ def inputs(here, X):
 def test_refusals_are_one_sentence_before_any_work(run, here, inputs, monkeypatch, case):
     arguments, sentence = REFUSALS[case]
     fits = []
-    monkeypatch.setattr(RobustLogSparseNMF, "_keep", lambda *_: fits.append(1))
+    monkeypatch.setattr(FactorModel, "_keep", lambda *_: fits.append(1))
     code, out, err = run(*arguments)
     assert code == 2
     assert out == ""
@@ -268,6 +424,17 @@ def test_the_folder_is_refused_before_the_data_are_read(run, here):
     (here / "old").mkdir()
     err = run("fit", "gone.csv", *QUICK, "--out", "old")[2]
     assert "old already exists" in err
+
+
+def test_a_comparison_in_which_all_fail_is_refused(run, here, X, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(FactorModel, "_keep", fail)
+    code, out, err = run(*COMPARE)
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1] == "Error: No model could be fitted. NMF: MemoryError"
+    assert names(here) == ["x.npy"]
 
 
 @blank
@@ -323,3 +490,4 @@ def test_an_older_scikit_learn_prints_lines(run, here, X, monkeypatch):
     assert code == 0
     assert "RobustLogSparseNMF: iteration 20 of at most 20" in err
     assert summary(here / "r")["settings"]["parameters"]["verbose"] == 0
+    assert "1/1 models" in run("compare", "x.npy", *QUICK, "--models", "nmf")[2]

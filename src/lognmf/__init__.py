@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from lognmf.norms import l2_log_norm, l21_norm, log_norm, shrink_l2_log, shrink_l21
     from lognmf.persistence import load, save
+    from lognmf.study.grid import fit_grid
 
     __version__: str
 
@@ -39,6 +40,7 @@ __all__ = [
     "SemiNMF",
     "WeightedNMF",
     "__version__",
+    "fit_grid",
     "knn_graph",
     "l2_log_norm",
     "l21_norm",
@@ -67,6 +69,7 @@ _HOME = {
     "log_norm": "norms",
     "shrink_l2_log": "norms",
     "shrink_l21": "norms",
+    "fit_grid": "study.grid",
     "load": "persistence",
     "save": "persistence",
 }

@@ -227,7 +227,6 @@ def compare(
                 "n_neighbors": 5,
                 "random_state": seed,
             }
-            _check_clusters(settings["n_clusters"], table)
             more = _given({"n_init": restarts, "max_iter": max_iter})
             rows, fitted = _compare(table, names, {**settings, **more}, console)
         with _worded(OSError), console.status("drawing and writing"):

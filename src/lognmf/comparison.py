@@ -220,7 +220,10 @@ def _estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, A
 def _check_sizes(n: int, n_clusters: int, y: Any) -> None:
     check_integer("n_clusters", n_clusters, 1)
     if n_clusters > n:
-        msg = f"n_clusters must be at most the number of samples, {n}; got {n_clusters}."
+        msg = (
+            f"n_clusters must be at most the number of samples, {n}; got {n_clusters} "
+            "(by default the number of components)."
+        )
         raise ValueError(msg)
     if y is not None and np.shape(y) != (n,):
         msg = f"y must hold one label for each of the {n} samples; got shape {np.shape(y)}."

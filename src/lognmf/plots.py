@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,7 +159,7 @@ def comparison(rows: Sequence[Row]) -> Figure:
         left.barh(range(len(shown)), cuts, color=_ACCENT, height=0.6)
         left.set_xlim(0, 1.12 * max(cuts, default=0) or 1)
         left.set_xlabel("normalised cut of the neighbour graph (lower is better)")
-        _write_values(left, cuts, "{:.3f}")
+        _write_beside(left, cuts, range(len(shown)), (f"{cut:.3f}" for cut in cuts))
     _draw_seconds(right, [row.seconds or 0.0 for row in shown])
     left.set_yticks(range(len(shown)), [row.model for row in shown])
     left.set_ylim(len(shown) - 0.4, -0.6)
@@ -220,9 +220,10 @@ def _draw_scores(axes: Axes, rows: Sequence[Row]) -> None:
     """Three bars a model; the accuracy, by which the models are sorted, in numbers."""
     for place, (name, colour) in enumerate(_SCORES.items()):
         heights = [getattr(row, name.lower()) for row in rows]
-        axes.barh(np.arange(len(rows)) + 0.26 * (place - 1), heights, height=0.26, color=colour, label=name)
+        y = np.arange(len(rows)) + 0.26 * (place - 1)
+        axes.barh(y, heights, height=0.26, color=colour, label=name)
         if place == 0:
-            _write_values(axes, heights, "{:.3f}", shift=-0.26)
+            _write_beside(axes, heights, y, (f"{height:.3f}" for height in heights))
     axes.set_xlim(0, 1)
     axes.set_xlabel("agreement with the true labels")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=9)
@@ -234,22 +235,22 @@ def _draw_seconds(axes: Axes, seconds: Sequence[float]) -> None:
     axes.hlines(range(len(shown)), 1e-9, shown, color="0.88", linewidth=1.2)
     axes.scatter(shown, range(len(shown)), color=_ACCENT, s=40, zorder=3)
     axes.set_xscale("log")
-    ends = np.log10([shown.min(initial=1) / 1.5, shown.max(initial=1e-3) * 2])
-    axes.set_xlim(10 ** np.floor(ends[0]), 10 ** np.ceil(ends[1]))
+    low, high = (shown.min(), shown.max()) if len(shown) else (0.1, 1.0)
+    axes.set_xlim(10 ** np.floor(np.log10(low / 1.5)), 10 ** np.ceil(np.log10(high * 2)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
     axes.tick_params(axis="x", which="minor", color="0.8")
     axes.set_xlabel("seconds a fit (log scale)")
-    _write_values(axes, shown, "{:.2g}", gap=7)
+    words = [f"{value:.2g}" if value < 99 else f"{value:.0f}" for value in seconds]
+    _write_beside(axes, shown, range(len(shown)), words, gap=7)
 
 
-def _write_values(
-    axes: Axes, values: Sequence[float] | np.ndarray, form: str, *, shift: float = 0, gap: float = 4
+def _write_beside(
+    axes: Axes, x: Iterable[float], y: Iterable[float], words: Iterable[str], *, gap: float = 4
 ) -> None:
-    """Numbers to the right of bars or dots, ``shift`` rows off."""
-    for place, value in enumerate(values):
-        spot = (value, place + shift)
-        text = axes.annotate(form.format(value), spot, (gap, 0), textcoords="offset points", va="center")
+    """Words to the right of the ends of bars, or of dots."""
+    for spot, word in zip(zip(x, y, strict=True), words, strict=True):
+        text = axes.annotate(word, spot, (gap, 0), textcoords="offset points", va="center")
         text.set(fontsize=8, color=_DARK)
 
 

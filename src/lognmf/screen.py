@@ -19,7 +19,7 @@ _COLUMNS = {
     "sparse U": ("sparseness_U", ".3f"),
     "sparse V": ("sparseness_V", ".3f"),
     "error": ("reconstruction_error", "#.4g"),
-    "iterations": ("n_iter", "d"),
+    "iter": ("n_iter", "d"),
     "seconds": ("seconds", ".2f"),
 }
 """Columns of a comparison: fields of `Row`, and how they are written."""

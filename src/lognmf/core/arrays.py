@@ -63,6 +63,26 @@ def like(values: Any, pattern: Array) -> Array:
     return xp.asarray(values, dtype=pattern.dtype, device=device)
 
 
+def to_device(X: Array, device: str, dtype: str | None = None) -> Array:
+    """Dense ``X`` as a torch tensor on ``device``, of the type called ``dtype``."""
+    try:
+        import torch
+    except ImportError as error:
+        msg = f'device={device!r} needs torch: run pip install "lognmf[torch]".'
+        raise ImportError(msg) from error
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        msg = (
+            f"device={device!r}: torch {torch.__version__} sees no GPU here. Leave device out to use the CPU."
+        )
+        raise ValueError(msg)
+    try:
+        place = torch.device(device)
+    except RuntimeError as error:
+        msg = f'device must be a name of torch such as "cuda" or "cpu"; got {device!r}.'
+        raise ValueError(msg) from error
+    return torch.as_tensor(X).to(device=place, dtype=None if dtype is None else getattr(torch, dtype))
+
+
 def factor_pattern(X: Matrix) -> Array:
     """An array in whose library, dtype and device the factors of ``X`` live."""
     return np.empty(0, dtype=X.dtype) if sp.issparse(X) else X

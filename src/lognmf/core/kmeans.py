@@ -11,7 +11,6 @@ chosen, the first one *within rounding* is taken, so that what is tied stays tie
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -85,10 +84,9 @@ def kmeans(
     """
     V = V.detach() if is_torch(V) else V
     _check(V, n_clusters, n_init)
-    n, B, k = V.shape
-    uniform = _Uniform(_seeds(seed, B), (n_init, 1 + (n_clusters - 1) * _n_candidates(n_clusters)))
+    uniform = _Uniform(_seeds(seed, V.shape[1]), (n_init, 1 + (n_clusters - 1) * _n_candidates(n_clusters)))
     parts = []
-    for settings, restarts in _chunks(V, n_clusters, n_init, _memory(V) if memory is None else memory):
+    for settings, restarts in _chunks(V.shape, n_clusters, n_init, memory or _memory(V)):
         points = _Points.of(V[:, settings, :])
         trials = [
             _solve(points, like(uniform(settings, some), points.rows), n_clusters, max_iter, tol)
@@ -156,7 +154,9 @@ class _Points:
         return xp.where(distance > least, distance, xp.zeros_like(distance))
 
 
-def _solve(points: _Points, uniform: Array, n_clusters: int, max_iter: int, tol: float) -> tuple[Array, Array]:
+def _solve(
+    points: _Points, uniform: Array, n_clusters: int, max_iter: int, tol: float
+) -> tuple[Array, Array]:
     """Labels (b, R, n) and inertia (b, R) of every restart."""
     xp = namespace(uniform)
     centres = _lloyd(points, _starts(points, uniform, n_clusters), max_iter, tol)
@@ -326,23 +326,113 @@ def _assign(points: _Points, centres: Array) -> tuple[Array, Array, Array]:
 
 
 def _fill(points: _Points, labels: Array, distance: Array, sums: Array) -> tuple[Array, Array]:
-    """Empty clusters take the farthest samples, each another one, while any is off its centre.
+    """Let every empty cluster take the farthest sample, each another one, while any is off its centre.
 
     A lone member is not taken: its centre moves there anyway.
     """
-    xp, (K, n) = namespace(sums), (sums.shape[2], labels.shape[2])
-    device = array_api_compat.device(sums)
-    clusters, samples = (xp.arange(size, dtype=labels.dtype, device=device) for size in (K, n))
+    xp = namespace(sums)
+    labels, slack = xp.astype(labels, xp.int64), _SLACK * xp.max(points.square, axis=2, keepdims=True)
+    clusters, samples = _arange_like(sums[..., -1]), _arange_like(distance)
     empty = sums[..., -1] == 0
-    for _ in range(K - 1):
-        lone = _pick(sums[..., -1], xp.astype(labels, xp.int64)) == 1
-        spare = xp.where(lone, xp.zeros_like(distance), distance)
-        far = xp.max(spare, axis=2)
-        move = (far > 0) & xp.any(empty, axis=2)
-        if not xp.any(move):
+    for _ in range(sums.shape[2] - 1):
+        lone = xp.take_along_axis(sums[..., -1], labels, axis=2) == 1
+        distance = xp.where(lone, xp.zeros_like(distance), distance)
+        far = xp.max(distance, axis=2, keepdims=True)
+        able = (far > 0) & xp.any(empty, axis=2, keepdims=True)
+        if not xp.any(able):
             break
+        sample = _first((distance > 0) & (distance >= far - slack))
+        to = able & (clusters == _first(empty)[..., None])
+        off = able & (clusters == _pick(labels, sample)[..., None])
+        change = xp.astype(to, sums.dtype) - xp.astype(off, sums.dtype)
+        sums = sums + change[..., None] * points.at(sample)[:, :, None, :]
+        taken = able & (samples == sample[..., None])
+        labels = xp.where(taken, _first(empty)[..., None], labels)
+        distance = xp.where(taken, xp.zeros_like(distance), distance)
+        empty = empty & ~to
     return labels, sums
 
 
 # Choosing ----------------------------------------------------------------------------------------
 
+
+def _first(true: Array) -> Array:
+    """Index of the first True along the last axis; 0 if there is none."""
+    xp = namespace(true)
+    return xp.argmax(xp.astype(true, xp.uint8), axis=-1)
+
+
+def _first_least(values: Array, slack: Array) -> Array:
+    """Index of the first value along the last axis that is the least but for ``slack``."""
+    return _first(values <= namespace(values).min(values, axis=-1, keepdims=True) + slack)
+
+
+def _pick(x: Array, index: Array) -> Array:
+    """``x[i, j, …, index[i, j, …], :]``: one entry along the axis after those of ``index``."""
+    xp, axis = namespace(x), index.ndim
+    index = xp.reshape(index, (*index.shape, *[1] * (x.ndim - axis)))
+    return xp.squeeze(xp.take_along_axis(x, index, axis=axis), axis=axis)
+
+
+def _arange_like(x: Array) -> Array:
+    """0, 1, … for the last axis of ``x``."""
+    return namespace(x).arange(x.shape[-1], device=array_api_compat.device(x))
+
+
+# The border --------------------------------------------------------------------------------------
+
+
+def _check(V: Array, n_clusters: int, n_init: int) -> None:
+    if V.ndim != 3 or 0 in V.shape:
+        msg = f"V must have shape (samples, embeddings, components), none of them 0; got {tuple(V.shape)}."
+        raise ValueError(msg)
+    xp, n = namespace(V), V.shape[0]
+    if not (_is_whole(n_clusters) and 1 <= n_clusters <= n):
+        msg = f"n_clusters must be an integer from 1 to {n}, the number of samples; got {n_clusters!r}."
+        raise ValueError(msg)
+    if not (_is_whole(n_init) and n_init >= 1):
+        msg = f"n_init must be an integer of at least 1; got {n_init!r}."
+        raise ValueError(msg)
+    if not xp.all(xp.isfinite(V)):
+        msg = "V must be finite; it holds NaN or infinity."
+        raise ValueError(msg)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _seeds(seed: Any, B: int) -> np.ndarray:
+    """One seed to every embedding."""
+    seeds = np.asarray(seed)
+    if (
+        seeds.shape not in ((), (B,))
+        or seeds.dtype.kind not in "iu"
+        or not ((seeds >= 0) & (seeds < 2**32)).all()
+    ):
+        msg = f"seed must be an integer from 0 to 2**32 - 1, or {B} of them, one per embedding; got {seed!r}."
+        raise ValueError(msg)
+    return np.broadcast_to(seeds, (B,))
+
+
+def _memory(V: Array) -> int:
+    on_cpu = not is_torch(V) or V.device.type == "cpu"
+    return _MEMORY["cpu" if on_cpu else "accelerator"]
+
+
+def _chunks(
+    shape: tuple[int, int, int], n_clusters: int, n_init: int, memory: int
+) -> list[tuple[slice, list[slice]]]:
+    """Embeddings, and blocks of their restarts, whose temporaries fit into ``memory`` bytes."""
+    (n, B, k), L = shape, _n_candidates(n_clusters)
+    # Of every restart and sample: products and masks, or the k-means++ candidates; labels and distances.
+    restart = n * (max(11 * n_clusters, 40 * L) + 48)
+    shared = n * 24 * (k + 1)
+    embeddings = max(1, int(memory // (shared + n_init * restart)))
+    restarts = n_init if embeddings > 1 else int(np.clip((memory - shared) // restart, 1, n_init))
+    blocks = _slices(n_init, restarts)
+    return [(settings, blocks) for settings in _slices(B, embeddings)]
+
+
+def _slices(size: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]

@@ -68,7 +68,8 @@ class ConvexNMF(FactorModel):
     n_components : int, default=10
         Number of components k.
     init : {"kmeans", "random"}, default="kmeans"
-        Start: k-means: V = H + 0.2, B = (H + 0.2) D⁻¹, D the cluster sizes; or uniform on [0, 1).
+        Start: k-means: V = H + 0.2, B = (H + 0.2) D⁻¹, D the cluster sizes;
+        or V uniform on [0, 1), B on [0, 1/n).
     n_init : int, default=1
         Starts, run together as one batch; the best objective wins.
     max_iter : int, default=500

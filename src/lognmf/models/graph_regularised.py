@@ -11,7 +11,7 @@ from lognmf.core.arrays import Array, Matrix, namespace
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.state import State
-from lognmf.core.terms import Frobenius, Laplacian
+from lognmf.core.terms import Frobenius, graph_penalty
 from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_choice
@@ -140,8 +140,7 @@ class GraphNMF(BasisAndCodesModel):
         return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
 
     def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        graph = (Laplacian.of(W, weights["lam"]),) if W is not None and self.lam > 0 else ()
-        return SOLVERS[self.solver](Problem(Frobenius.of(data.X), on_V=graph))
+        return SOLVERS[self.solver](Problem(Frobenius.of(data.X), on_V=graph_penalty(W, weights["lam"])))
 
     def _prepare(self, U: Array, V: Array) -> tuple[Array, Array]:
         return unit_columns(U, V) if self.normalize else (U, V)

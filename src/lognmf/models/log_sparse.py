@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, to_numpy
+from lognmf.core.arrays import Array, Matrix
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Laplacian, Penalty, Weighted
+from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Weighted, graph_penalty, unless_zero
 from lognmf.models.base import MissingEntriesModel
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_choice
@@ -22,11 +21,7 @@ def regularised(
 ) -> Problem:
     """``fit + λ Tr(VᵀLV) + α‖U‖ + β‖V‖`` for a batch of weights (B,); zero terms left out."""
     sparsity = PENALTIES[penalty]
-
-    def unless_zero(weight: Array, make: Any) -> tuple[Penalty, ...]:
-        return (make(weight),) if np.any(to_numpy(weight) != 0) else ()
-
-    graph = unless_zero(lam, lambda weight: Laplacian.of(W, weight)) if W is not None else ()
+    graph = graph_penalty(W, lam)
     return Problem(fit, unless_zero(alpha, sparsity), graph + unless_zero(beta, sparsity))
 
 
@@ -95,7 +90,7 @@ class LogSparseNMF(MissingEntriesModel):
     stop_reason_ : {"converged", "max_iter", "callback"}
         Why the fit ended.
     reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
+        ``‖X − V Uᵀ‖_F``; with missing or weighted entries, the square root of the data term.
     graph_ : csr_array of shape (n, n) or None
         The graph W.
     n_features_in_ : int

@@ -281,7 +281,7 @@ class RobustManifoldNMF(BasisAndCodesModel):
         return to_numpy(self.components_).T, np.maximum(to_numpy(self.embedding_), 0)
 
     def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        graph = Laplacian.of(W, weights["lam"]) if W is not None and self.lam > 0 else None
+        graph = None if W is None else Laplacian.of(W, weights["lam"])
         sign = 1.0 if self.published_sign else -1.0
         return RobustManifoldRule(data.X, graph, float(self.mu), float(self.rho), sign)
 

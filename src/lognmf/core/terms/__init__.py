@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
-from lognmf.core.arrays import Array
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array, to_numpy
 from lognmf.core.terms.frobenius import Frobenius
 from lognmf.core.terms.l1 import L1
 from lognmf.core.terms.l2log import L2Log
@@ -19,6 +22,17 @@ PENALTIES: dict[str, Callable[[Array], SeparablePenalty]] = {"log": Log, "l1": L
 ROW_NORMS: dict[str, Callable[[], RowNorm]] = {"l2log": L2Log, "l21": L21}
 """Norms of the outlier part, by the estimators' ``row_norm``."""
 
+
+def unless_zero(weight: Array, make: Callable[[Array], Penalty]) -> tuple[Penalty, ...]:
+    """The penalty for a batch of weights (B,), or none where all of them are zero."""
+    return (make(weight),) if np.any(to_numpy(weight) != 0) else ()
+
+
+def graph_penalty(W: sp.sparray | None, weight: Array) -> tuple[Penalty, ...]:
+    """The Laplacian of the graph ``W``, or none without a graph or a weight."""
+    return () if W is None else unless_zero(weight, lambda lam: Laplacian.of(W, lam))
+
+
 __all__ = [
     "L1",
     "L21",
@@ -34,4 +48,6 @@ __all__ = [
     "RowNorm",
     "SeparablePenalty",
     "Weighted",
+    "graph_penalty",
+    "unless_zero",
 ]

@@ -1,0 +1,1 @@
+"""Running many fits: grids of settings, and stores that keep their rows."""

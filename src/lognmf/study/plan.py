@@ -1,0 +1,172 @@
+"""What a grid will do, checked and laid out before any work."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import ParameterGrid
+
+from lognmf.core.arrays import Matrix, is_torch, to_device, to_numpy
+from lognmf.models import MODELS
+from lognmf.models.validation import Samples
+from lognmf.parameters import check_integer
+
+_NUMBERS_A_SETTING = 16
+"""Numbers that a setting needs at most while it is fitted, in units of (n + p)·k."""
+
+_DEFAULT_MEMORY = 1 << 30
+"""Bytes for a batch on a CPU: larger batches are no faster there."""
+
+
+def check_model(model: Any, max_iter: int | None, tol: float | None) -> Any:
+    """The estimator of a grid, with one start and the given limits."""
+    if isinstance(model, str):
+        if model not in MODELS:
+            msg = f"model must be an estimator or one of {list(MODELS)}; got {model!r}."
+            raise ValueError(msg)
+        model = MODELS[model]()
+    if not (isinstance(model, BaseEstimator) and type(model) in MODELS.values()):
+        msg = f"model must be an estimator of this package or one of {list(MODELS)}; got {model!r}."
+        raise TypeError(msg)
+    given = {"max_iter": max_iter, "tol": tol}
+    return clone(model).set_params(n_init=1, **{name: v for name, v in given.items() if v is not None})
+
+
+def check_settings(estimator: Any, grid: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """The settings of a grid, each with every weight of the model, and the names in them."""
+    settings = [dict(setting) for setting in ParameterGrid(grid)]
+    if not settings:
+        msg = "grid is empty: give a dict of lists, such as {'lam': [0.1, 1.0]}."
+        raise ValueError(msg)
+    known = estimator.get_params()
+    fixed = {"random_state": "seeds", "n_init": "seeds", "verbose": "verbose", "warm_start": "nothing"}
+    for name in {name for setting in settings for name in setting}:
+        if name in fixed:
+            msg = f"grid cannot hold {name}: use {fixed[name]} instead."
+            raise ValueError(msg)
+        if name not in known:
+            msg = f"{type(estimator).__name__} has no parameter {name!r}; it has {sorted(known)}."
+            raise ValueError(msg)
+    names = [*estimator._weights, *sorted({n for s in settings for n in s} - set(estimator._weights))]
+    return [{name: s.get(name, known[name]) for name in names} for s in settings], tuple(names)
+
+
+def check_seeds(seeds: Iterable[int]) -> list[int]:
+    """Seeds as a list of different integers."""
+    seeds = list(seeds)
+    for seed in seeds:
+        check_integer("each of seeds", seed, 0)
+    if not seeds or len(set(seeds)) < len(seeds):
+        msg = f"seeds must be different integers, at least one; got {seeds}."
+        raise ValueError(msg)
+    return [int(seed) for seed in seeds]
+
+
+def check_classes(y: Any, n: int) -> np.ndarray:
+    """Classes 0, 1, … of the samples from ``y``."""
+    y = to_numpy(y) if is_torch(y) else np.asarray(y)
+    if y.shape != (n,):
+        msg = f"y must hold one class for each of the {n} samples; got shape {y.shape}."
+        raise ValueError(msg)
+    return np.unique(y, return_inverse=True)[1]
+
+
+def check_clusters(n_clusters: int | None, classes: np.ndarray | None, n: int) -> int | None:
+    """Number of clusters, by default that of the classes; None where nobody asks."""
+    if n_clusters is None:
+        return None if classes is None else int(classes.max()) + 1
+    check_integer("n_clusters", n_clusters, 1)
+    if n_clusters > n:
+        msg = f"n_clusters must be at most the number of samples, {n}; got {n_clusters}."
+        raise ValueError(msg)
+    return n_clusters
+
+
+def place(X: Matrix, device: str | None, dtype: str | None) -> Matrix:
+    """``X`` where, and in the type in which, the grid is to be fitted."""
+    if dtype not in (None, "float32", "float64"):
+        msg = f'dtype must be "float32" or "float64"; got {dtype!r}.'
+        raise ValueError(msg)
+    if device is None and not is_torch(X):
+        return X if dtype is None else X.astype(dtype, copy=False)
+    if sp.issparse(X):
+        msg = "Sparse data are fitted on the CPU: leave device out, or give X.toarray()."
+        raise ValueError(msg)
+    device = str(X.device) if device is None else device
+    if dtype is None and device.startswith("cuda"):
+        dtype = "float32"
+    return to_device(X, device, dtype)
+
+
+def batches(
+    estimator: Any, settings: list[dict[str, Any]], seeds: list[int], X: Matrix, memory: int | None
+) -> Iterator[list[tuple[int, int]]]:
+    """Pairs (setting, seed) that are fitted together: same shape, within the memory."""
+    (n, p), item = X.shape, X.dtype.itemsize
+    memory = _free_memory(X) if memory is None else memory
+    groups: dict[str, list[int]] = {}
+    for s, setting in enumerate(settings):
+        shape = {name: v for name, v in setting.items() if name not in estimator._weights}
+        groups.setdefault(repr(shape), []).append(s)
+    sizes = {}
+    for group, members in groups.items():
+        k = settings[members[0]].get("n_components", estimator.n_components)
+        a_setting = _NUMBERS_A_SETTING * (n + p) * k * item
+        sizes[group] = memory // a_setting
+        if sizes[group] < 1:
+            msg = f"memory must be at least {a_setting} bytes, what one setting needs; got {memory}."
+            raise ValueError(msg)
+    for group, members in groups.items():
+        pairs = itertools.product(members, seeds)
+        while batch := list(itertools.islice(pairs, sizes[group])):
+            yield batch
+
+
+def _free_memory(X: Matrix) -> int:
+    if is_torch(X) and X.is_cuda:
+        return sys.modules["torch"].cuda.mem_get_info(X.device)[0] // 2
+    return _DEFAULT_MEMORY
+
+
+def describe(
+    estimator: Any, data: Samples, names: Sequence[str], n_clusters: int | None, classes: np.ndarray | None
+) -> dict[str, Any]:
+    """What rows of a store belong to."""
+    parameters = {
+        name: _fingerprint(v) if sp.issparse(v) or hasattr(v, "shape") else v
+        for name, v in estimator.get_params().items()
+        if name not in (*names, "random_state", "verbose")
+    }
+    return {
+        "format": 1,
+        "model": type(estimator).__name__,
+        "parameters": parameters,
+        "grid": list(names),
+        "data": _fingerprint(data.X),
+        "mask": None if data.M is None else _fingerprint(data.M),
+        "library": "torch" if is_torch(data.X) else "numpy",
+        "dtype": str(data.X.dtype),
+        "n_clusters": n_clusters,
+        "classes": None if classes is None else _fingerprint(classes),
+    }
+
+
+def _fingerprint(X: Matrix) -> str:
+    parts = (X.data, X.indices, X.indptr) if sp.issparse(X) else (to_numpy(X),)
+    digest = hashlib.sha256(repr(tuple(X.shape)).encode())
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def row_key(setting: Mapping[str, Any], seed: int) -> str:
+    """The name of a row in a store."""
+    return json.dumps([setting, seed], sort_keys=True, default=str)

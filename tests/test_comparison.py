@@ -1,0 +1,292 @@
+"""Models side by side: every row is that model's own fit, the best comes first, and none stops the others."""
+
+import io
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lognmf import MODELS, PlainNMF, comparison, knn_graph, metrics, plots
+from lognmf.clustering import cluster
+from lognmf.comparison import Row, choose, compare
+from lognmf.models import validation
+
+QUICK = {"max_iter": 15, "eval_every": 5}
+
+
+@pytest.fixture
+def y():
+    return np.repeat(["a", "b", "c"], 12)
+
+
+@pytest.fixture
+def X(rng, y):
+    """Three groups of samples."""
+    centres = rng.random((3, 8)) * (rng.random((3, 8)) < 0.6)
+    return centres[np.unique(y, return_inverse=True)[1]] + 0.3 * rng.random((36, 8))
+
+
+def by_name(rows):
+    return {row.model: row for row in rows}
+
+
+# Rows ----------------------------------------------------------------------------------
+
+
+def test_every_row_is_the_fit_of_its_model(X, y):
+    rows = by_name(compare(X, 3, y=y, random_state=4, **QUICK))
+    assert set(rows) == set(MODELS)
+    W = knn_graph(X)
+    for name, row in rows.items():
+        model = MODELS[name](3, random_state=4, **QUICK).fit(X)
+        labels = cluster(model.embedding_, 3, random_state=4)
+        assert row.seconds > 0
+        assert row == Row(
+            name,
+            type(model).__name__,
+            metrics.clustering_accuracy(y, labels),
+            metrics.normalized_mutual_info(y, labels),
+            metrics.purity(y, labels),
+            metrics.normalized_cut(W, labels),
+            len(set(labels)),
+            metrics.hoyer_sparseness(model.components_),
+            metrics.hoyer_sparseness(model.embedding_),
+            model.reconstruction_err_,
+            model.objective_,
+            model.n_iter_,
+            model.stop_reason_,
+            row.seconds,
+        )
+
+
+def test_without_labels_there_is_no_agreement(X):
+    for row in compare(X, 2, n_clusters=4, models=["NMF", "CNMF"], **QUICK):
+        assert row.accuracy is row.nmi is row.purity is None
+        assert row.clusters == 4
+        assert row.normalized_cut > 0
+
+
+def test_the_graph_is_built_once(X, monkeypatch):
+    built = []
+    monkeypatch.setattr(validation, "knn_graph", lambda *_: built.append(1) or knn_graph(*_))
+    models = {}
+    compare(X, 2, n_neighbors=3, on_done=lambda row, model: models.update({row.model: model}), **QUICK)
+    assert built == [1]
+    for name in ("GNMF", "RMNMF", "LS-NMF", "RLS-NMF"):
+        assert (models[name].graph, models[name].n_neighbors) == ("knn", 3)  # as if it had built its own
+        assert (models[name].graph_ != knn_graph(X, 3)).nnz == 0
+
+
+def test_a_graph_of_their_own_is_kept(X):
+    models = []
+    compare(X, 2, models=["GNMF"], graph=None, on_done=lambda _, model: models.append(model), **QUICK)
+    assert models[0].graph is models[0].graph_ is None
+
+
+def test_options_reach_the_models_that_have_them(X):
+    models = {}
+    hooks = {"on_done": lambda row, model: models.update({row.model: model})}
+    compare(X, 2, models=["NMF", "RLS-NMF"], gamma=0.5, n_init=2, random_state=7, **hooks, **QUICK)
+    assert models["RLS-NMF"].gamma == 0.5
+    assert not hasattr(models["NMF"], "gamma")
+    assert [(m.n_init, m.random_state) for m in models.values()] == [(2, 7)] * 2
+
+
+def test_hooks_are_called_in_the_papers_order(X):
+    calls = []
+    compare(
+        X,
+        2,
+        on_start=lambda name, model: calls.append((name, hasattr(model, "components_"))),
+        on_done=lambda row, model: calls.append((row.model, hasattr(model, "components_"))),
+        **QUICK,
+    )
+    assert calls == [(name, fitted) for name in MODELS for fitted in (False, True)]
+
+
+def test_torch_tensors(X, y):
+    torch = pytest.importorskip("torch")
+    options = {"models": ["NMF", "RLS-NMF"], **QUICK}
+    expected = by_name(compare(X, 3, y=y, **options))
+    classes = torch.tensor(np.unique(y, return_inverse=True)[1])
+    for name, row in by_name(compare(torch.tensor(X), 3, y=classes, **options)).items():
+        assert row.accuracy == expected[name].accuracy
+        assert row.reconstruction_error == pytest.approx(expected[name].reconstruction_error)
+
+
+def test_a_single_sample():
+    (row,) = compare(np.ones((1, 3)), 1, models=["RLS-NMF"], **QUICK)
+    assert (row.error, row.clusters, row.normalized_cut) == (None, 1, 0)
+
+
+# Order ---------------------------------------------------------------------------------
+
+
+def test_the_best_accuracy_comes_first(X, y):
+    rows = compare(X, 3, y=y, **QUICK)
+    places = list(MODELS)
+    assert rows == sorted(rows, key=lambda row: (-row.accuracy, places.index(row.model)))
+
+
+def test_without_labels_the_smallest_cut_comes_first(X):
+    cuts = [row.normalized_cut for row in compare(X, 3, **QUICK)]
+    assert cuts == sorted(cuts)
+
+
+def test_fewer_clusters_are_no_merit(X, monkeypatch):
+    """One cluster cuts nothing, but it is not what was asked for."""
+    groups = iter([np.zeros(36, dtype=int), np.arange(36) % 3])
+    monkeypatch.setattr(comparison, "cluster", lambda *_, **__: next(groups))
+    first, last = compare(X, 3, models=["NMF", "WNMF"], **QUICK)
+    assert (last.model, last.clusters, last.normalized_cut) == ("NMF", 1, 0)
+    assert first.normalized_cut > 0
+
+
+# What a model cannot take --------------------------------------------------------------
+
+
+def test_sparse_data_cost_only_the_model_that_cannot_take_them(X, y):
+    rows = compare(sp.csr_array(X * (X > 0.5)), 3, y=y, **QUICK)
+    assert rows[-1].model == "RMNMF"
+    assert rows[-1].error.startswith("RobustManifoldNMF keeps a dense residual")
+    assert rows[-1].accuracy is rows[-1].seconds is rows[-1].n_iter is None
+    assert [row.error for row in rows[:-1]] == [None] * 8
+
+
+def test_signed_data(X):
+    rows = compare(X - X.mean(axis=0), 3, **QUICK)
+    assert {row.model for row in rows if row.error is None} == {"RMNMF", "Semi-NMF"}
+    assert [row.model for row in rows[2:]] == [name for name in MODELS if name not in ("RMNMF", "Semi-NMF")]
+    assert all("Negative values" in row.error for row in rows[2:])
+
+
+@pytest.mark.parametrize(
+    ("trouble", "sentence"),
+    [
+        (FloatingPointError("too  big"), "FloatingPointError: too big"),
+        (MemoryError(), "MemoryError"),
+        (ValueError("no\nway"), "no way"),
+    ],
+)
+def test_a_trouble_becomes_a_row(X, monkeypatch, trouble, sentence):
+    def fail(*_):
+        raise trouble
+
+    monkeypatch.setattr(PlainNMF, "_keep", fail)
+    done = []
+    rows = compare(X, 2, models=["NMF", "WNMF"], on_done=lambda row, _: done.append(row.model), **QUICK)
+    assert [row.error for row in rows] == [None, sentence]
+    assert done == ["NMF", "WNMF"]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, IndexError])
+def test_interruptions_and_bugs_pass(X, monkeypatch, kind):
+    def fail(*_):
+        if kind is KeyboardInterrupt:
+            signal.default_int_handler(signal.SIGINT, None)
+        raise kind
+
+    monkeypatch.setattr(PlainNMF, "_keep", fail)
+    with pytest.raises(kind):
+        compare(X, 2, **QUICK)
+
+
+REFUSALS = {
+    "unknown model": ({"models": ["nmf", "svd"]}, ValueError, "models must be among nmf, .*; got 'svd'"),
+    "no model": ({"models": []}, ValueError, "models must be among .*; got none"),
+    "option of none": ({"models": ["NMF"], "gamma": 1}, ValueError, "gamma is a parameter of none of NMF"),
+    "misspelt option": ({"maxiter": 1}, ValueError, "maxiter is a parameter of none of NMF, GNMF"),
+    "bad option": ({"max_iter": -1}, ValueError, "max_iter must be an integer >= 0; got -1"),
+    "components": ({"n_components": 0}, ValueError, "n_components must be an integer >= 1; got 0"),
+    "clusters": ({"n_clusters": 37}, ValueError, "n_clusters must be at most the number of samples, 36"),
+    "no clusters": ({"n_clusters": 0}, ValueError, "n_clusters must be an integer >= 1; got 0"),
+    "half a cluster": ({"n_clusters": 2.5}, TypeError, "n_clusters must be an integer >= 1; got 2.5"),
+    "neighbours": ({"n_neighbors": 0, "models": ["NMF"]}, ValueError, "n_neighbors must be an integer >= 1"),
+    "labels": (
+        {"y": [1, 2]},
+        ValueError,
+        r"y must hold one label for each of the 36 samples; got shape \(2,\)",
+    ),
+    "missing entries": ({"X": [[1, np.nan]]}, ValueError, "Input X contains NaN"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_settings_are_refused_before_any_work(X, case):
+    arguments, kind, sentence = REFUSALS[case]
+    started = []
+    with pytest.raises(kind, match=sentence):
+        compare(**{"X": X, "n_components": 2, "on_start": lambda *_: started.append(1)} | arguments)
+    assert started == []
+
+
+def test_names_are_taken_in_any_case_and_once():
+    assert choose() == list(MODELS)
+    assert choose(["Rls-nmf", "NMF", "nmf"]) == ["RLS-NMF", "NMF"]
+
+
+# Figures -------------------------------------------------------------------------------
+
+ROWS = [
+    Row("GNMF", "GraphNMF", 0.9, 0.8, 0.95, 0.5, 3, seconds=0.2),
+    Row("NMF", "PlainNMF", 0.7, 0.6, 0.75, 1.5, 3, seconds=123.4),
+    Row("RMNMF", "RobustManifoldNMF", error="no"),
+]
+
+
+def png(figure):
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=60)
+    return file.getvalue()
+
+
+def widths(axes):
+    return [patch.get_width() for patch in axes.patches]
+
+
+def test_the_figure_shows_scores_and_time():
+    figure = plots.comparison(ROWS)
+    scores, time = figure.axes
+    assert widths(scores) == [0.9, 0.7, 0.8, 0.6, 0.95, 0.75]
+    assert [tick.get_text() for tick in scores.get_yticklabels()] == ["GNMF", "NMF"]
+    assert [text.get_text() for text in scores.get_legend().get_texts()] == ["accuracy", "NMI", "purity"]
+    np.testing.assert_array_equal(time.collections[-1].get_offsets()[:, 0], [0.2, 123.4])
+    assert [text.get_text() for text in time.texts] == ["0.2", "123"]
+    assert (time.get_xscale(), time.get_xlim()) == ("log", (0.1, 1000))
+    assert figure.get_supxlabel() == "Without results: RMNMF"
+    assert scores.get_ylim()[0] > scores.get_ylim()[1]  # the best on top
+    assert len(png(figure)) > 5000
+
+
+def test_without_labels_the_figure_shows_the_cut():
+    rows = [Row("NMF", "PlainNMF", normalized_cut=0.25, seconds=1.0), Row("WNMF", "", normalized_cut=0.5)]
+    axes = plots.comparison(rows).axes[0]
+    assert widths(axes) == [0.25, 0.5]
+    assert "lower is better" in axes.get_xlabel()
+    for odd in (rows[:1], [Row("NMF", "", normalized_cut=0.0, seconds=0.0)], ROWS[2:]):
+        assert len(png(plots.comparison(odd))) > 2000
+
+
+def test_parts_of_models_are_rows_of_images(rng):
+    nonnegative, signed = rng.random((3, 6)), rng.normal(size=(2, 6))
+    figure = plots.parts_of_models({"NMF": nonnegative, "Semi-NMF": signed}, (2, 3))
+    (axes,) = figure.axes
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["NMF", "Semi-NMF"]
+    shown = [image.get_array() for image in axes.images]
+    np.testing.assert_array_equal(shown, np.concatenate([nonnegative, signed]).reshape(5, 2, 3))
+    assert [image.get_cmap().name for image in axes.images] == ["gray_r"] * 3 + ["RdBu_r"] * 2
+    assert axes.images[3].norm.vmin == -axes.images[3].norm.vmax < 0
+    tops = [image.get_extent()[3] for image in axes.images]
+    assert len(set(tops[:3])) == 1
+    assert tops[3] < axes.images[0].get_extent()[2]
+    assert "red is positive" in figure.get_suptitle()
+    assert len(png(figure)) > 1000
+
+
+def test_parts_of_models_of_every_size(rng):
+    figure = plots.parts_of_models({"NMF": rng.random((30, 4)), "WNMF": np.zeros((1, 4))}, (1, 4))
+    assert "the first 20 of 30" in figure.get_suptitle()
+    assert len(png(figure)) > 1000
+    with pytest.raises(ValueError, match=r"\(3, 5\) has 15 pixels, but a part has 12 features"):
+        plots.parts_of_models({"NMF": rng.random((2, 12))}, (3, 5))

@@ -1,0 +1,104 @@
+"""The pages say what is: links lead somewhere, examples run, tables and defaults are the code's."""
+
+import ast
+import doctest
+import inspect
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+from sklearn.utils import get_tags
+
+from lognmf import MODELS
+
+ROOT = Path(__file__).parents[1]
+METHODS = ROOT / "docs" / "methods"
+PAGES = sorted(path for path in METHODS.glob("*.md") if path.name != "README.md")
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+WORDS = {True: "yes", False: "no"}
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def rows():
+    """The table of the methods: paper's name -> (page, the other cells)."""
+    found = {}
+    for line in (METHODS / "README.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if first := re.fullmatch(r"\[(.+)\]\((.+\.md)\)", cells[0]):
+            found[first[1]] = METHODS / first[2], cells[1:]
+    return found
+
+
+def defaults_on(page):
+    """``name=value`` of the parameter list of a page, as written before each colon."""
+    text = page.read_text(encoding="utf-8").split("## Parameters that matter")[1].split("\n## ")[0]
+    heads = [line.split("`: ")[0] + "`" for line in text.splitlines() if line.startswith("- `")]
+    return dict(re.findall(r"`(\w+)=([^`]+)`", " ".join(heads)))
+
+
+class Fenced(doctest.DocTestParser):
+    """Reads examples between Markdown fences; to doctest a closing fence would be output."""
+
+    def parse(self, string, name="<string>"):
+        return super().parse(re.sub(r"^```.*$", "", string, flags=re.MULTILINE), name)
+
+
+def test_every_model_has_its_row_in_the_papers_order():
+    assert list(rows()) == list(MODELS)
+    assert sorted(page for page, _ in rows().values()) == PAGES
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_row_and_page_of_a_model(name):
+    cls, (page, cells) = MODELS[name], rows()[name]
+    assert cells[0] == f"`{cls.__name__}`"
+    takes = get_tags(cls()).input_tags
+    assert cells[-3:] == [WORDS[takes.sparse], WORDS[not takes.positive_only], WORDS[takes.allow_nan]]
+    assert page.read_text(encoding="utf-8").startswith(f"# {name}: `{cls.__name__}`\n")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_defaults_are_the_codes(name):
+    signature = inspect.signature(MODELS[name]).parameters
+    told = defaults_on(rows()[name][0])
+    assert len(told) >= 4
+    assert {key: ast.literal_eval(value) for key, value in told.items()} == {
+        key: signature[key].default for key in told
+    }
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_relative_links_lead_somewhere(path):
+    text = re.sub(r"`[^`\n]*`", "", FENCED.sub("", path.read_text(encoding="utf-8")))
+    targets = [target.split("#")[0] for target in LINK.findall(text) if "://" not in target]
+    missing = [target for target in targets if target and not (path.parent / target).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_examples_of_a_method(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = doctest.testfile(str(path), module_relative=False, parser=Fenced(), encoding="utf-8")
+    assert result.attempted >= 5
+    assert result.failed == 0
+
+
+def test_example_of_the_readme():
+    blocks = [
+        code
+        for language, code in FENCED.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+        if language == "python"
+    ]
+    assert blocks
+    for code in blocks:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
