@@ -115,6 +115,9 @@ class _Points:
         # Neither moves a cluster. Without the scale tiny codes would vanish when squared,
         # without the centre a common offset would cost the digits of every distance.
         largest = xp.max(xp.abs(X), axis=(1, 2), keepdims=True)
+        if not xp.all(xp.isfinite(largest)):
+            msg = "V must be finite; it holds NaN or infinity."
+            raise ValueError(msg)
         X = X / xp.where(largest > 0, largest, xp.ones_like(largest))
         X = X - xp.mean(X, axis=2, keepdims=True)
         rows = xp.concat([X, xp.ones_like(X[:, :1, :])], axis=1)
@@ -386,15 +389,12 @@ def _check(V: Array, n_clusters: int, n_init: int) -> None:
     if V.ndim != 3 or 0 in V.shape:
         msg = f"V must have shape (samples, embeddings, components), none of them 0; got {tuple(V.shape)}."
         raise ValueError(msg)
-    xp, n = namespace(V), V.shape[0]
+    n = V.shape[0]
     if not (_is_whole(n_clusters) and 1 <= n_clusters <= n):
         msg = f"n_clusters must be an integer from 1 to {n}, the number of samples; got {n_clusters!r}."
         raise ValueError(msg)
     if not (_is_whole(n_init) and n_init >= 1):
         msg = f"n_init must be an integer of at least 1; got {n_init!r}."
-        raise ValueError(msg)
-    if not xp.all(xp.isfinite(V)):
-        msg = "V must be finite; it holds NaN or infinity."
         raise ValueError(msg)
 
 
@@ -425,9 +425,9 @@ def _chunks(
 ) -> list[tuple[slice, list[slice]]]:
     """Embeddings, and blocks of their restarts, whose temporaries fit into ``memory`` bytes."""
     (n, B, k), L = shape, _n_candidates(n_clusters)
-    # Of every restart and sample: products and masks, or the k-means++ candidates; labels and distances.
-    restart = n * (max(11 * n_clusters, 40 * L) + 48)
-    shared = n * 24 * (k + 1)
+    # Of a restart: products and masks, or k-means++ candidates; labels and distances; centres.
+    restart = n * (max(11 * n_clusters, 24 * L) + 48) + 40 * n_clusters * (k + 1)
+    shared = n * 40 * (k + 1)
     embeddings = max(1, int(memory // (shared + n_init * restart)))
     restarts = n_init if embeddings > 1 else int(np.clip((memory - shared) // restart, 1, n_init))
     blocks = _slices(n_init, restarts)
