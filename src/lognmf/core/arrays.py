@@ -171,9 +171,31 @@ def repeated(shares: Array, k: int) -> Array:
     return xp.reshape(xp.repeat(shares, k, axis=-1), (*shares.shape, k))
 
 
+def blend(F: Array, G: Array, share: Array) -> Array:
+    """``share · G + (1 − share) · F`` row by row, nonnegative for nonnegative F and G.
+
+    F and G have shape (rows, B, k), ``share`` (rows, B) lies in [0, 1]; F may be overwritten.
+    """
+    if is_torch(F):
+        return sys.modules["torch"].lerp(F, G, share[:, :, None])
+    wide = repeated(share, F.shape[2])
+    F *= 1 - wide
+    wide *= G
+    F += wide
+    return F
+
+
 def row_dot(F: Array, G: Array) -> Array:
     """Inner products of rows: (n, B, k) × (n, B, k) → (n, B)."""
     return namespace(F).vecdot(F, G, axis=-1)
+
+
+def without_subnormals(F: Array, tiny: float) -> Array:
+    """``F`` with zeros where it is below ``tiny``; F may be overwritten."""
+    if is_torch(F):
+        return sys.modules["torch"].nn.functional.threshold_(F, tiny, 0.0)
+    xp = namespace(F)
+    return xp.where(tiny > F, xp.zeros_like(F), F)
 
 
 def ratio(neg: Array, pos: Array) -> Array:

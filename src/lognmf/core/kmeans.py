@@ -28,8 +28,9 @@ _SLACK = 1e-11
 _SHRINK = 0.8
 """The running problems are gathered when they fill at most this share of the batch."""
 
-_MEMORY = {"cpu": 2**28, "accelerator": 2**32}
-"""Bytes for temporaries."""
+_MEMORY = {"cpu": 2**24, "accelerator": 2**32}
+"""Bytes for temporaries: what stays in a CPU's caches (`benchmarks/kmeans.py --memory 256` is half
+as fast), what keeps a GPU busy."""
 
 
 def kmeans(
@@ -46,7 +47,9 @@ def kmeans(
 
     Starts are drawn by greedy k-means++; a cluster that runs empty takes the sample
     farthest from its centre; of the ``n_init`` restarts the one of the least inertia wins.
-    An embedding's labels depend on its entries and its seed alone.
+    An embedding's labels depend on its entries and its seed alone. Random numbers are used
+    in the order of scikit-learn's KMeans, which finds the same labels with
+    ``random_state=seed`` unless rounding decides or a cluster runs empty.
 
     Parameters
     ----------
@@ -65,7 +68,7 @@ def kmeans(
         ``tol`` times the variance of the embedding (squared, summed over the centres).
     memory : int or None, default=None
         Bytes that temporaries may take; the batch goes in chunks. At least one restart of
-        one embedding is held, whatever it takes. None is 256 MiB on a CPU, 4 GiB on a GPU.
+        one embedding is held, whatever it takes. None is 16 MiB on a CPU, 4 GiB on a GPU.
 
     Returns
     -------

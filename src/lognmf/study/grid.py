@@ -48,8 +48,9 @@ class GridResult:
         Plain values: the weights and other grid parameters by name, ``seed``,
         ``objective``, ``n_iter``, ``stop_reason``, ``reconstruction_err``, ``sparseness_U``,
         ``sparseness_V``, ``n_outliers`` (None where the model has none), ``seconds`` (the
-        share of its batch's time) and, when asked, ``accuracy``, ``nmi``, ``purity``,
-        ``normalized_cut``.
+        share of its batch's time) and, when asked, ``normalized_cut``, ``clusters`` (those
+        that have samples), ``balance`` (entropy of their sizes, 1 if all are equal),
+        ``accuracy``, ``nmi``, ``purity``.
     """
 
     rows: list[dict[str, Any]]
@@ -116,7 +117,8 @@ def fit_grid(
         True classes: adds ``accuracy``, ``nmi`` and ``purity`` of k-means on V.
     n_clusters : int, optional
         Clusters for k-means; default: the number of classes, if ``y`` is given. Adds
-        ``normalized_cut`` on the 5-neighbour graph, which needs no labels.
+        ``normalized_cut`` on the 5-neighbour graph, which needs no labels, ``clusters`` and
+        ``balance``.
     device : str, optional
         "cuda", "cuda:1", "cpu": fit with torch there. Default: where X is, with NumPy for
         an array.
@@ -246,7 +248,12 @@ class _Run:
         if "cut" not in self._graphs:
             n = V.shape[0]
             self._graphs["cut"] = knn_graph(self.data.X, min(5, n - 1)) if n > 1 else sp.csr_array((1, 1))
-        found = {"normalized_cut": scores.normalized_cut(self._graphs["cut"], to_numpy(labels))}
+        clusters, balance = _cluster_sizes(to_numpy(labels), self.n_clusters)
+        found = {
+            "normalized_cut": scores.normalized_cut(self._graphs["cut"], to_numpy(labels)),
+            "clusters": clusters,
+            "balance": balance,
+        }
         if self.classes is None:
             return found
         counts = scores.contingency(self.classes, labels)
@@ -255,6 +262,14 @@ class _Run:
             "nmi": scores.normalized_mutual_info(counts),
             "purity": scores.purity(counts),
         }
+
+
+def _cluster_sizes(labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Clusters that have samples, and the entropy of their sizes over its largest value, (B,), (B,)."""
+    share = np.stack([(labels == c).mean(axis=0) for c in range(n_clusters)])
+    logs = np.log(share, out=np.zeros_like(share), where=share > 0)
+    largest = math.log(n_clusters) if n_clusters > 1 else 1.0
+    return (share > 0).sum(axis=0), -(share * logs).sum(axis=0) / largest
 
 
 def _hoyer(F: Array) -> np.ndarray:

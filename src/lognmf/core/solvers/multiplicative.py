@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lognmf.core.arrays import Array, by_rows, namespace, product, total
+from lognmf.core.arrays import Array, by_rows, namespace, product, total, without_subnormals
 from lognmf.core.problem import Problem
 from lognmf.core.state import State
 from lognmf.core.terms.protocol import Halves, Penalty
@@ -29,12 +29,12 @@ def multiply(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
         neg, *more = (part for part in negs if part is not None)
         for part in more:
             neg = neg + part
-        pos = poss[0]
+        pos = poss[0] + tiny
         for part in poss[1:]:
-            pos = pos + part
+            pos += part
         out = F[rows, ...] * neg
-        out /= pos + tiny
-        return xp.where(out < tiny, xp.zeros_like(out), out)
+        out /= pos
+        return without_subnormals(out, tiny)
 
     return by_rows(multiplied, F)
 

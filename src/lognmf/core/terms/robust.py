@@ -17,6 +17,7 @@ import numpy as np
 from lognmf.core.arrays import (
     Array,
     Matrix,
+    blend,
     by_rows,
     gram,
     mix,
@@ -105,11 +106,7 @@ class Robust:
         cross, UU = gram(U_old, U), gram(U, U)
 
         def halves(rows: slice) -> tuple[Array, Array]:
-            share = repeated(kept[rows, :], V.shape[2])
-            neg = mix(V[rows, ...], cross)
-            neg *= 1 - share
-            share *= XU[rows, ...]
-            neg += share
+            neg = blend(mix(V[rows, ...], cross), XU[rows, ...], kept[rows, :])
             return neg, mix(V[rows, ...], UU)
 
         return halves
