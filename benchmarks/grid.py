@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lognmf.core.arrays import product
+from lognmf.core.arrays import product, product_t
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Robust
 from lognmf.graph import knn_graph
@@ -59,7 +59,7 @@ def candidates(n, p, k, dtype):
         literal[:] = oracle.iterate(Xt, *literal, dense_W, 1, alpha=0.01, beta=0.01, lam=1.0, gamma=1.0)[:2]
 
     return {
-        "two wide products": (lambda: (product(X.T, wide_V), product(X, wide_U)), B),
+        "two wide products": (lambda: (product_t(X, wide_V), product(X, wide_U)), B),
         "batch": (stepper(slice(None)), B),
         "single fit": (stepper(slice(8, 9)), 1),
         "literal paper loop": (literal_step, 1),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lognmf.core.arrays import product
+from lognmf.core.arrays import product, product_t
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
 from lognmf.graph import knn_graph
@@ -57,7 +57,7 @@ def candidates(n, p, k, dtype):
         literal[:] = oracle.iterate(Xt, *literal, dense_W, 1, gamma=GAMMA, **WEIGHTS)[:2]
 
     return {
-        "two products with X": lambda: (product(X.T, V), product(X, U)),
+        "two products with X": lambda: (product_t(X, V), product(X, U)),
         **{name: stepper(fit) for name, fit in fits.items()},
         "literal paper loop, RLS-NMF": literal_step,
     }

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, gram, mix, product, ratio, to_numpy
+from lognmf.core.arrays import Array, Matrix, gram, mix, product, product_t, ratio, to_numpy
 from lognmf.core.state import State
 from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
@@ -29,13 +29,13 @@ class ConvexRule:
 
     def start(self, B: Array, V: Array) -> State:
         """The state from which to step."""
-        basis = product(self.fit.X.T, B)
+        basis = product_t(self.fit.X, B)
         return State(B, V, (basis, product(self.fit.X, basis)))
 
     def step(self, state: State) -> State:
         X, B, V, (_, KB) = self.fit.X, state.U, state.V, state.aux
         V = V * ratio(KB, mix(V, gram(B, KB))) ** 0.5
-        KV = product(X, product(X.T, V))
+        KV = product(X, product_t(X, V))
         B = B * ratio(KV, mix(KB, gram(V, V))) ** 0.5
         return self.start(B, V)
 

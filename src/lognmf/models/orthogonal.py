@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, gram, mix, product, ratio
+from lognmf.core.arrays import Array, gram, mix, product, product_t, ratio
 from lognmf.core.state import State
 from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
@@ -34,7 +34,7 @@ class OrthogonalRule:
     def step(self, state: State) -> State:
         U, V, (XU,) = state.U, state.V, state.aux
         V = V * ratio(XU, mix(V, gram(V, XU))) ** 0.5
-        U = U * ratio(product(self.fit.X.T, V), mix(U, gram(V, V)))
+        U = U * ratio(product_t(self.fit.X, V), mix(U, gram(V, V)))
         return State(U, V, (product(self.fit.X, U),))
 
     def value(self, state: State) -> Array:

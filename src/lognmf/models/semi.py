@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, gram, mix, namespace, positive, product, ratio
+from lognmf.core.arrays import Array, gram, mix, namespace, positive, product, product_t, ratio
 from lognmf.core.state import State
 from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
@@ -42,7 +42,7 @@ class SemiRule:
         norms = xp.linalg.vector_norm(V, axis=0)
         norms = xp.where(norms > 0, norms, xp.ones_like(norms))
         unit = V / norms
-        return mix(product(self.fit.X.T, unit), xp.linalg.pinv(gram(unit, unit))) / norms
+        return mix(product_t(self.fit.X, unit), xp.linalg.pinv(gram(unit, unit))) / norms
 
     def value(self, state: State) -> Array:
         return self.fit.value(state.U, state.V, *state.aux)

@@ -29,9 +29,10 @@ def multiply(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
         neg, *more = (part for part in negs if part is not None)
         for part in more:
             neg = neg + part
-        pos = poss[0] + tiny
+        pos = poss[0]
         for part in poss[1:]:
             pos += part
+        pos += tiny
         out = F[rows, ...] * neg
         out /= pos
         return without_subnormals(out, tiny)

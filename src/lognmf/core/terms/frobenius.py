@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lognmf.core.arrays import Array, Matrix, gram, mix, product, squared_row_norms, total
+from lognmf.core.arrays import Array, Matrix, gram, mix, product_t, squared_row_norms, total
 from lognmf.core.terms.protocol import Halves
 from lognmf.core.terms.residual import squared_residuals
 
@@ -27,7 +27,7 @@ class Frobenius:
         return None
 
     def halves_U(self, U: Array, V: Array, kept: Array) -> Halves:
-        XV, VV = product(self.X.T, V), gram(V, V)
+        XV, VV = product_t(self.X, V), gram(V, V)
         return lambda rows: (XV[rows, ...], mix(U[rows, ...], VV))
 
     def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:

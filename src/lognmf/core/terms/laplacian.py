@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, like, operator_like, positive, product, repeated, take, total
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    like,
+    operator_like,
+    positive,
+    product,
+    repeated,
+    scale_rows,
+    take,
+    total,
+)
 from lognmf.core.terms.protocol import Halves
 
 
@@ -32,13 +43,8 @@ class Laplacian:
 
     def halves(self, F: Array) -> Halves:
         WF, weight = product(self.W, F), repeated(self.weight, F.shape[2])
-
-        def halves(rows: slice) -> tuple[Array, Array]:
-            pos = self.degree[rows, None, None] * F[rows, ...]
-            pos *= weight
-            return weight * WF[rows, ...], pos
-
-        return halves
+        degree = self.degree[:, None] * self.weight
+        return lambda rows: (weight * WF[rows, ...], scale_rows(F[rows, ...], degree[rows, :]))
 
     def take(self, index: np.ndarray) -> Laplacian:
         return replace(self, weight=take(self.weight, index, axis=0))

@@ -24,7 +24,9 @@ def squared_residuals(
 
     def short_form(rows: slice) -> Array:
         codes = V[rows, ...]
-        return positive(size[rows, :] - 2 * row_dot(XU[rows, ...], codes) + row_dot(mix(codes, UU), codes))
+        pull = mix(codes, UU)
+        pull -= 2 * XU[rows, ...]
+        return positive(size[rows, :] + row_dot(pull, codes))
 
     short = by_rows(short_form, V)
     doubtful = short < float(xp.finfo(U.dtype).eps) ** 0.5 * size

@@ -23,8 +23,8 @@ from lognmf.core.arrays import (
     mix,
     namespace,
     positive,
-    product,
-    repeated,
+    product_t,
+    scale_rows,
     take,
     total,
 )
@@ -85,8 +85,8 @@ class Robust:
         """``(X − S)ᵀV`` and ``U VᵀV`` (``eq_update_u_robust``)."""
         if kept is None:
             return self.plain.halves_U(U, V, kept)
-        kept_V = by_rows(lambda rows: repeated(kept[rows, :], V.shape[2]) * V[rows, ...], V)
-        XV, VV = product(self.X.T, kept_V), gram(V, V)
+        kept_V = by_rows(lambda rows: scale_rows(V[rows, ...], kept[rows, :]), V)
+        XV, VV = product_t(self.X, kept_V), gram(V, V)
         taken = positive(VV - gram(V, kept_V))  # Vᵀ diag(1 − kept) V, nonnegative but for rounding
 
         def halves(rows: slice) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, namespace, product, total
+from lognmf.core.arrays import Array, Matrix, namespace, product_t, total
 from lognmf.core.terms.protocol import Halves
 
 BLOCK_NUMBERS = 1 << 17
@@ -47,7 +47,7 @@ class Weighted:
             for rows, R in self._reconstructed(U[:, b, :], V[:, b, :]):
                 one = one + R.T @ V[rows, b, :]
             columns.append(one)
-        XV, pos = product(self.X.T, V), xp.stack(columns, axis=1)
+        XV, pos = product_t(self.X, V), xp.stack(columns, axis=1)
         return lambda rows: (XV[rows, ...], pos[rows, ...])
 
     def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
