@@ -24,7 +24,7 @@ import scipy.sparse as sp
 Array: TypeAlias = Any
 """A dense array of any array-API library (NumPy, torch, …)."""
 
-BLOCK_NUMBERS = 1 << 15
+BLOCK_NUMBERS = 1 << 17
 """Numbers of a block of rows, so that an update's temporaries fit into a core's cache."""
 
 NARROW = 160
