@@ -26,6 +26,8 @@ format: .venv/.dev  ## make the formatting right
 bench: .venv/.dev  ## speed and memory against their floors, in one run
 	$(BIN)/python benchmarks/iteration.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/grid.py
 
 clean:
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

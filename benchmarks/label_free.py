@@ -29,6 +29,8 @@ GRID = {
     "lam": (0.01, 0.1, 1.0, 10.0, 100.0),
 }
 STARTS = {"random": (500,), "spectral": (30, 100, 300)}
+COLUMNS = ("data", "method", "max_iter", "alpha", "beta", "lam", "seed", "objective", "normalized_cut")
+COLUMNS += ("clusters", "balance", "accuracy", "nmi", "purity")
 PEERS = ("k-means", "scikit-learn NMF + k-means", "spectral clustering")
 
 
@@ -69,11 +71,16 @@ def run(options):
             for s in seeds
         ]
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
-        names = list(dict.fromkeys(column for row in rows for column in row))
-        with open(options.out, "w", newline="") as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(rows)
+        write(options.out, rows)
+
+
+def write(path, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for row in rows:
+            values = (row.get(column, "") for column in COLUMNS)
+            writer.writerow([f"{v:.6g}" if isinstance(v, float) else v for v in values])
 
 
 def read(path):
