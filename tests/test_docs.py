@@ -98,7 +98,8 @@ def test_example_of_the_readme():
         if language == "python"
     ]
     assert blocks
+    names = {"__name__": "__main__"}  # a later block goes on where an earlier one ended
     for code in blocks:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+            exec(compile(code, "README.md", "exec"), names)
