@@ -71,6 +71,20 @@ class TestSolver:
                 together.history_of(b)["objective"], alone.history_of(0)["objective"], rtol=1e-10
             )
 
+    @pytest.mark.parametrize("fit", FITS)
+    def test_blocks_of_rows_do_not_matter(self, solver, fit, rng, monkeypatch):
+        """A large batch is updated in blocks, on several threads."""
+        X = samples(rng, 50, 40)
+        U, V = factors(rng, X, 4, 3)
+        weights = 10.0 ** rng.uniform(-2, 1, size=(4, 4))
+        rule = SOLVERS[solver](problem(X, fit, "log", *weights))
+        whole = iterate(rule, rule.start(U, V), max_iter=20, tol=0)
+        monkeypatch.setattr("lognmf.core.arrays.BLOCK_NUMBERS", 7 * 4 * 3)
+        blocks = iterate(rule, rule.start(U, V), max_iter=20, tol=0)
+        np.testing.assert_allclose(blocks.state.U, whole.state.U, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(blocks.state.V, whole.state.V, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(blocks.objective, whole.objective, rtol=1e-13)
+
     def test_start_is_not_changed(self, solver, rng):
         X = samples(rng)
         U, V = factors(rng, X, 2, 3)
@@ -122,3 +136,25 @@ class TestCodes:
         rule, state = Codes.of(X, U)
         V = iterate(rule, state, max_iter=2000, tol=1e-14).state.V[0]
         np.testing.assert_allclose(V, [nnls(U, x)[0] for x in X], atol=1e-5)
+
+
+def test_workers_survive_a_fork(rng, monkeypatch):
+    """A child process has none of its parent's threads; it must not wait for them."""
+    import multiprocessing
+    import warnings
+
+    monkeypatch.setattr("lognmf.core.arrays.BLOCK_NUMBERS", 16)
+    X = samples(rng, 30, 20)
+    U, V = factors(rng, X, 2, 3)
+    rule = SOLVERS["mu"](problem(X, "l2log", "log", *np.ones((4, 2))))
+    state = rule.start(U, V)
+    expected = rule.step(state).V
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=lambda: queue.put(rule.step(state).V), daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons warn of any fork beside threads
+        child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    np.testing.assert_array_equal(queue.get(), expected)

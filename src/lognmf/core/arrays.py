@@ -170,7 +170,13 @@ def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
 
 @functools.cache
 def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)), thread_name_prefix="lognmf")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return ThreadPoolExecutor(max_workers=cores, thread_name_prefix="lognmf")
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of its parent's threads: it needs workers of its own.
+    os.register_at_fork(after_in_child=_workers.cache_clear)
 
 
 def repeated(shares: Array, k: int) -> Array:
