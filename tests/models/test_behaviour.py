@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -277,3 +278,12 @@ def test_close_duplicates_do_not_slow_or_break(cls, rng):
     X = np.repeat(samples(rng, 4, 9), 5, axis=0)
     model = make(cls, 4, max_iter=300, alpha=0, beta=0, lam=0, random_state=0).fit(X)
     assert model.reconstruction_err_ < 0.2 * np.linalg.norm(X)
+
+
+def test_docstring_tells_every_parameter_and_attribute(cls, rng):
+    text = cls.__doc__
+    assert not re.search(r"\[\[[a-z_]+\]\]", text), "a shared passage is missing"
+    model = cls(2, max_iter=2).fit(samples(rng))
+    fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
+    for name in [*model.get_params(), *fitted]:
+        assert re.search(rf"^    ([\w, ]+, )?{name}(, [\w, ]+)? : ", text, re.MULTILINE), name

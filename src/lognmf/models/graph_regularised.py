@@ -13,10 +13,12 @@ from lognmf.core.solvers import SOLVERS
 from lognmf.core.state import State
 from lognmf.core.terms import Frobenius, graph_penalty
 from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_choice
 
 
+@shared_docs
 class GraphNMF(BasisAndCodesModel):
     """GNMF: nonnegative matrix factorisation with codes that are smooth along a graph.
 
@@ -29,10 +31,7 @@ class GraphNMF(BasisAndCodesModel):
         Number of components k.
     lam : float, default=100.0
         Weight of the graph; 100 is the original program's.
-    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
-        Neighbour graph: built from X, none, or given (symmetric, nonnegative).
-    n_neighbors : int, default=5
-        Neighbours per sample in the graph; at most n − 1 are used.
+    [[graph]]
     normalize : bool, default=False
         Scale the columns of U to unit norm, and V inversely, at the start and at the end,
         as the original program does. The last scaling changes the graph term;
@@ -40,46 +39,21 @@ class GraphNMF(BasisAndCodesModel):
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its
         zeros filled; or spectral clustering of the neighbour graph.
-    n_init : int, default=1
-        Starts, run together as one batch; the best objective wins.
+    [[n_init]]
     solver : {"mu"}, default="mu"
         "mu": multiplicative updates, U then V (the original program has V first).
-    max_iter : int, default=500
-        Most iterations.
-    tol : float, default=1e-5
-        Stop when the objective falls by at most ``tol`` of itself per iteration;
-        0 makes exactly ``max_iter`` iterations.
-    eval_every : int, default=10
-        Iterations between evaluations of the objective.
-    warm_start : bool, default=False
-        Continue from the factors of the last fit.
-    random_state : int, RandomState or None, default=None
-        For the starts.
-    verbose : int, default=0
-        1 prints a line a second, 2 every evaluation.
+    [[loop]]
 
     Attributes
     ----------
-    components_ : array of shape (k, p)
-        The parts, Uᵀ.
-    embedding_ : array of shape (n, k)
-        The codes V of the training samples.
+    [[parts_]]
     objective_ : float
         Value of the objective.
-    history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
-    n_iter_ : int
-        Iterations made.
-    stop_reason_ : {"converged", "max_iter", "callback"}
-        Why the fit ended.
+    [[history_]]
     reconstruction_err_ : float
         ``‖X − V Uᵀ‖_F``.
-    graph_ : csr_array of shape (n, n) or None
-        The graph W.
-    n_features_in_ : int
-        Number of features p.
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the features, when X is a data frame with string names.
+    [[graph_]]
+    [[features_]]
 
     References
     ----------

@@ -12,6 +12,7 @@ from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Weighted, graph_penalty, unless_zero
 from lognmf.models.base import MissingEntriesModel
+from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_choice
 
@@ -25,6 +26,7 @@ def regularised(
     return Problem(fit, unless_zero(alpha, sparsity), graph + unless_zero(beta, sparsity))
 
 
+@shared_docs
 class LogSparseNMF(MissingEntriesModel):
     """LS-NMF: sparse, graph-regularised nonnegative matrix factorisation.
 
@@ -50,53 +52,25 @@ class LogSparseNMF(MissingEntriesModel):
         Weight of the graph.
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
-    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
-        Neighbour graph: built from X, none, or given (symmetric, nonnegative).
-    n_neighbors : int, default=5
-        Neighbours per sample in the graph; at most n − 1 are used.
+    [[graph]]
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
         NNDSVD with its zeros filled; or spectral clustering of the neighbour graph.
-    n_init : int, default=1
-        Starts, run together as one batch; the best objective wins.
+    [[n_init]]
     solver : {"mu"}, default="mu"
         "mu": the paper's multiplicative updates.
-    max_iter : int, default=500
-        Most iterations.
-    tol : float, default=1e-5
-        Stop when the objective falls by at most ``tol`` of itself per iteration;
-        0 makes exactly ``max_iter`` iterations.
-    eval_every : int, default=10
-        Iterations between evaluations of the objective.
-    warm_start : bool, default=False
-        Continue from the factors of the last fit.
-    random_state : int, RandomState or None, default=None
-        For the starts.
-    verbose : int, default=0
-        1 prints a line a second, 2 every evaluation.
+    [[loop]]
 
     Attributes
     ----------
-    components_ : array of shape (k, p)
-        The parts, Uᵀ.
-    embedding_ : array of shape (n, k)
-        The codes V of the training samples.
+    [[parts_]]
     objective_ : float
         Value of the objective.
-    history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
-    n_iter_ : int
-        Iterations made.
-    stop_reason_ : {"converged", "max_iter", "callback"}
-        Why the fit ended.
+    [[history_]]
     reconstruction_err_ : float
         ``‖X − V Uᵀ‖_F``; with missing or weighted entries, the square root of the data term.
-    graph_ : csr_array of shape (n, n) or None
-        The graph W.
-    n_features_in_ : int
-        Number of features p.
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the features, when X is a data frame with string names.
+    [[graph_]]
+    [[features_]]
 
     Notes
     -----

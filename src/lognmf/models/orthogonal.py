@@ -15,6 +15,7 @@ from lognmf.core.state import State
 from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
 from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples
 
 
@@ -48,6 +49,7 @@ class OrthogonalRule:
         return self
 
 
+@shared_docs
 class OrthogonalNMF(BasisAndCodesModel):
     """ONMF: nonnegative matrix factorisation with nearly orthogonal codes.
 
@@ -62,42 +64,18 @@ class OrthogonalNMF(BasisAndCodesModel):
         Number of components k.
     init : {"kmeans", "random"}, default="kmeans"
         Start: k-means: V = H + 0.2, U the means of the clusters; or uniform on [0, 1).
-    n_init : int, default=1
-        Starts, run together as one batch; the best objective wins.
-    max_iter : int, default=500
-        Most iterations.
-    tol : float, default=1e-5
-        Stop when the objective falls by at most ``tol`` of itself per iteration;
-        0 makes exactly ``max_iter`` iterations.
-    eval_every : int, default=10
-        Iterations between evaluations of the objective.
-    warm_start : bool, default=False
-        Continue from the factors of the last fit.
-    random_state : int, RandomState or None, default=None
-        For the starts.
-    verbose : int, default=0
-        1 prints a line a second, 2 every evaluation.
+    [[n_init]]
+    [[loop]]
 
     Attributes
     ----------
-    components_ : array of shape (k, p)
-        The parts, Uᵀ.
-    embedding_ : array of shape (n, k)
-        The codes V of the training samples.
+    [[parts_]]
     objective_ : float
         Value of the objective.
-    history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
-    n_iter_ : int
-        Iterations made.
-    stop_reason_ : {"converged", "max_iter", "callback"}
-        Why the fit ended.
+    [[history_]]
     reconstruction_err_ : float
         ``‖X − V Uᵀ‖_F``.
-    n_features_in_ : int
-        Number of features p.
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the features, when X is a data frame with string names.
+    [[features_]]
 
     References
     ----------

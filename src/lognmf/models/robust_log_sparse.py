@@ -14,11 +14,13 @@ from lognmf.core.solvers import SOLVERS
 from lognmf.core.state import State
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.documentation import shared_docs
 from lognmf.models.log_sparse import regularised
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters, check_samples
 from lognmf.parameters import check_choice
 
 
+@shared_docs
 class RobustLogSparseNMF(BasisAndCodesModel):
     """RLS-NMF: robust, sparse, graph-regularised nonnegative matrix factorisation.
 
@@ -48,59 +50,31 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         Sparsity penalty.
     row_norm : {"l2log", "l21"}, default="l2log"
         Norm of the outlier part; "l21" is eq_obj_log_robust2.
-    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
-        Neighbour graph: built from X, none, or given (symmetric, nonnegative).
-    n_neighbors : int, default=5
-        Neighbours per sample in the graph; at most n − 1 are used.
+    [[graph]]
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="scaled"
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
         NNDSVD with its zeros filled; or spectral clustering of the neighbour graph. From
         "random" an outlier part absorbs the misfit of the start, and hundreds of iterations
         hardly move (the paper's behaviour).
-    n_init : int, default=1
-        Starts, run together as one batch; the best objective wins.
+    [[n_init]]
     solver : {"mu"}, default="mu"
         "mu": the paper's multiplicative updates.
-    max_iter : int, default=500
-        Most iterations.
-    tol : float, default=1e-5
-        Stop when the objective falls by at most ``tol`` of itself per iteration;
-        0 makes exactly ``max_iter`` iterations.
-    eval_every : int, default=10
-        Iterations between evaluations of the objective.
-    warm_start : bool, default=False
-        Continue from the factors of the last fit.
-    random_state : int, RandomState or None, default=None
-        For the starts.
-    verbose : int, default=0
-        1 prints a line a second, 2 every evaluation.
+    [[loop]]
 
     Attributes
     ----------
-    components_ : array of shape (k, p)
-        The parts, Uᵀ.
-    embedding_ : array of shape (n, k)
-        The codes V of the training samples.
+    [[parts_]]
     outlier_share_ : array of shape (n,)
         Share of each training sample's residual that S takes, in [0, 1].
     outlier_norm_ : array of shape (n,)
         ``‖s_i‖`` of each training sample: its outlier score.
     objective_ : float
         Value of the objective at the best S.
-    history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
-    n_iter_ : int
-        Iterations made.
-    stop_reason_ : {"converged", "max_iter", "callback"}
-        Why the fit ended.
+    [[history_]]
     reconstruction_err_ : float
         ``‖X − V Uᵀ‖_F``.
-    graph_ : csr_array of shape (n, n) or None
-        The graph W.
-    n_features_in_ : int
-        Number of features p.
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the features, when X is a data frame with string names.
+    [[graph_]]
+    [[features_]]
 
     See Also
     --------

@@ -15,6 +15,7 @@ from lognmf.core.state import State
 from lognmf.core.terms import Laplacian
 from lognmf.models import kmeans_starts
 from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_at_least, check_positive
 
@@ -140,6 +141,7 @@ def nearest_orthonormal(N: Array) -> Array:
     return xp.asarray(xp.permute_dims(xp.matmul(P, Qt), (1, 0, 2)), copy=True)
 
 
+@shared_docs
 class RobustManifoldNMF(BasisAndCodesModel):
     """RMNMF: robust factorisation with orthonormal codes that are smooth along a graph.
 
@@ -161,14 +163,10 @@ class RobustManifoldNMF(BasisAndCodesModel):
     published_sign : bool, default=False
         Use the sign of the published program in the step of V (+) instead of that of the
         Lagrangian (−).
-    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
-        Neighbour graph: built from X, none, or given (symmetric, nonnegative).
-    n_neighbors : int, default=5
-        Neighbours per sample in the graph; at most n − 1 are used.
+    [[graph]]
     init : {"kmeans", "random"}, default="kmeans"
         Start: k-means: indicators + 0.2 of the samples (V) and of the features (U); or uniform on [0, 1).
-    n_init : int, default=1
-        Starts, run together as one batch; the best objective wins.
+    [[n_init]]
     max_iter : int, default=500
         Most iterations.
     tol : float, default=1e-5
@@ -196,20 +194,11 @@ class RobustManifoldNMF(BasisAndCodesModel):
         ``‖X − V Uᵀ − E‖_F`` and ``‖V − H‖_F``: how far the constraints are from holding.
     objective_ : float
         Value of the objective.
-    history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
-    n_iter_ : int
-        Iterations made.
-    stop_reason_ : {"converged", "max_iter", "callback"}
-        Why the fit ended.
+    [[history_]]
     reconstruction_err_ : float
         ``‖X − V Uᵀ‖_F``.
-    graph_ : csr_array of shape (n, n) or None
-        The graph W.
-    n_features_in_ : int
-        Number of features p.
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the features, when X is a data frame with string names.
+    [[graph_]]
+    [[features_]]
 
     References
     ----------

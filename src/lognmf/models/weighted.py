@@ -12,10 +12,12 @@ from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import Frobenius, Weighted
 from lognmf.models.base import MissingEntriesModel
+from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples
 from lognmf.parameters import check_choice
 
 
+@shared_docs
 class WeightedNMF(MissingEntriesModel):
     """WNMF: nonnegative matrix factorisation of what is known of a matrix.
 
@@ -30,44 +32,20 @@ class WeightedNMF(MissingEntriesModel):
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its
         zeros filled; or spectral clustering of the neighbour graph.
-    n_init : int, default=1
-        Starts, run together as one batch; the best objective wins.
+    [[n_init]]
     solver : {"mu"}, default="mu"
         "mu": multiplicative updates, U then V.
-    max_iter : int, default=500
-        Most iterations.
-    tol : float, default=1e-5
-        Stop when the objective falls by at most ``tol`` of itself per iteration;
-        0 makes exactly ``max_iter`` iterations.
-    eval_every : int, default=10
-        Iterations between evaluations of the objective.
-    warm_start : bool, default=False
-        Continue from the factors of the last fit.
-    random_state : int, RandomState or None, default=None
-        For the starts.
-    verbose : int, default=0
-        1 prints a line a second, 2 every evaluation.
+    [[loop]]
 
     Attributes
     ----------
-    components_ : array of shape (k, p)
-        The parts, Uᵀ.
-    embedding_ : array of shape (n, k)
-        The codes V of the training samples.
+    [[parts_]]
     objective_ : float
         Value of the objective.
-    history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
-    n_iter_ : int
-        Iterations made.
-    stop_reason_ : {"converged", "max_iter", "callback"}
-        Why the fit ended.
+    [[history_]]
     reconstruction_err_ : float
         Square root of the objective: the error on the known entries.
-    n_features_in_ : int
-        Number of features p.
-    feature_names_in_ : ndarray of shape (p,)
-        Names of the features, when X is a data frame with string names.
+    [[features_]]
 
     References
     ----------
