@@ -15,21 +15,19 @@ from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
 from lognmf.models.base import FactorModel
 from lognmf.models.documentation import shared_docs
+from lognmf.models.least_squares import LeastSquaresRule
 from lognmf.models.validation import Samples
 
 
 @dataclass(frozen=True)
-class ConvexRule:
+class ConvexRule(LeastSquaresRule):
     """V ← V∘√(KB / V BᵀKB), then B ← B∘√(KV / KB VᵀV), with K = XXᵀ ≥ 0.
 
     K (n×n) is never formed: ``K B = X (XᵀB)``. The state holds B in the place of U, and
     carries the basis ``XᵀB`` and ``K B``.
     """
 
-    fit: Frobenius
-
     def start(self, B: Array, V: Array) -> State:
-        """The state from which to step."""
         basis = product_t(self.fit.X, B)
         return State(B, V, (basis, product(self.fit.X, basis)))
 
@@ -40,16 +38,9 @@ class ConvexRule:
         B = B * ratio(KV, mix(KB, gram(V, V))) ** 0.5
         return self.start(B, V)
 
-    def value(self, state: State) -> Array:
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
         basis, KB = state.aux
-        return self.fit.value(basis, state.V, KB)
-
-    def squared_error(self, state: State) -> Array:
-        """``‖X − V BᵀX‖²_F`` of every setting, shape (B,), float64."""
-        return self.value(state)
-
-    def take(self, index: np.ndarray) -> ConvexRule:
-        return self
+        return basis, state.V, KB
 
 
 def random(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:

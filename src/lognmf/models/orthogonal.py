@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import starts
@@ -16,20 +15,18 @@ from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
 from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
+from lognmf.models.least_squares import LeastSquaresRule
 from lognmf.models.validation import Samples
 
 
 @dataclass(frozen=True)
-class OrthogonalRule:
+class OrthogonalRule(LeastSquaresRule):
     """V ← V∘√(XU / V VᵀXU), then U ← U∘XᵀV / U VᵀV. Carries ``X @ U``.
 
     The root belongs there: without it the scale of V flips at every iteration.
     """
 
-    fit: Frobenius
-
     def start(self, U: Array, V: Array) -> State:
-        """The state from which to step."""
         return State(U, V, (product(self.fit.X, U),))
 
     def step(self, state: State) -> State:
@@ -38,15 +35,8 @@ class OrthogonalRule:
         U = U * ratio(product_t(self.fit.X, V), mix(U, gram(V, V)))
         return State(U, V, (product(self.fit.X, U),))
 
-    def value(self, state: State) -> Array:
-        return self.fit.value(state.U, state.V, *state.aux)
-
-    def squared_error(self, state: State) -> Array:
-        """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
-        return self.value(state)
-
-    def take(self, index: np.ndarray) -> OrthogonalRule:
-        return self
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
+        return state.U, state.V, state.aux[0]
 
 
 @shared_docs
@@ -84,8 +74,7 @@ class OrthogonalNMF(BasisAndCodesModel):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from lognmf import OrthogonalNMF
+    >>>     >>> from lognmf import OrthogonalNMF
     >>> X = np.repeat(np.eye(3), 4, axis=0)
     >>> OrthogonalNMF(3, random_state=0).fit(X).embedding_.argmax(axis=1)[::4].tolist() != [0, 0, 0]
     True

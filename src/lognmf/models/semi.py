@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import starts
@@ -16,14 +15,13 @@ from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
 from lognmf.models.base import FactorModel
 from lognmf.models.documentation import shared_docs
+from lognmf.models.least_squares import LeastSquaresRule
 from lognmf.models.validation import Samples
 
 
 @dataclass(frozen=True)
-class SemiRule:
+class SemiRule(LeastSquaresRule):
     """U = XᵀV(VᵀV)⁻¹, then V ← V∘√(((XU)⁺ + V(UᵀU)⁻) / ((XU)⁻ + V(UᵀU)⁺)). Carries ``X @ U``."""
-
-    fit: Frobenius
 
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step; the best basis for ``V`` takes the place of ``U``."""
@@ -45,15 +43,8 @@ class SemiRule:
         unit = V / norms
         return mix(product_t(self.fit.X, unit), xp.linalg.pinv(gram(unit, unit))) / norms
 
-    def value(self, state: State) -> Array:
-        return self.fit.value(state.U, state.V, *state.aux)
-
-    def squared_error(self, state: State) -> Array:
-        """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
-        return self.value(state)
-
-    def take(self, index: np.ndarray) -> SemiRule:
-        return self
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
+        return state.U, state.V, state.aux[0]
 
 
 @shared_docs
@@ -91,8 +82,7 @@ class SemiNMF(FactorModel):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from lognmf import SemiNMF
+    >>>     >>> from lognmf import SemiNMF
     >>> X = np.repeat([[1.0, -1.0], [-2.0, 0.5]], 3, axis=0)
     >>> bool(SemiNMF(2, random_state=0).fit(X).reconstruction_err_ < 0.1)
     True

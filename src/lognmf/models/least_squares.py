@@ -1,0 +1,44 @@
+"""What rules of their own share when they minimise ``‖X − V Uᵀ‖²_F``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from lognmf.core.arrays import Array
+from lognmf.core.state import State
+from lognmf.core.terms import Frobenius
+
+
+@dataclass(frozen=True)
+class LeastSquaresRule(ABC):
+    """A rule without weights whose objective is the plain data fit."""
+
+    fit: Frobenius
+
+    @abstractmethod
+    def start(self, U: Array, V: Array) -> State:
+        """The state from which to step."""
+
+    @abstractmethod
+    def step(self, state: State) -> State:
+        """Make one iteration; the given state stays as it is."""
+
+    @abstractmethod
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
+        """U, V and ``X @ U`` of a state."""
+
+    def value(self, state: State) -> Array:
+        """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
+        return self.fit.value(*self.factors(state))
+
+    def squared_error(self, state: State) -> Array:
+        """The same: here the objective is the error."""
+        return self.value(state)
+
+    def take(self, index: np.ndarray) -> Self:
+        """The rule itself: no setting has anything of its own."""
+        return self
