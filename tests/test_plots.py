@@ -2,6 +2,7 @@
 
 import io
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -137,3 +138,99 @@ def test_pyplot_is_not_touched(rng):
     before = "matplotlib.pyplot" in sys.modules
     plots.embedding(rng.random((5, 2)), np.zeros(5, dtype=int))
     assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+# Sensitivity ---------------------------------------------------------------------------
+
+
+def grid_rows(cut, balance=lambda **_: 0.9, **values):
+    """Rows of a grid with two seeds whose scores are functions of the parameters."""
+    settings = [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
+    return [
+        {
+            **setting, "seed": seed, "clusters": 3,
+            "normalized_cut": cut(**setting) + 0.01 * seed, "balance": balance(**setting),
+        }
+        for setting in settings
+        for seed in (0, 1)
+    ]  # fmt: skip
+
+
+def ticks(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def frame(axes):
+    (patch,) = axes.patches
+    return patch.get_xy()
+
+
+def test_sensitivity_is_a_heat_map_of_the_two_parameters_with_the_most_values():
+    rows = grid_rows(
+        lambda alpha, beta, lam: abs(np.log10(lam) - 1) / 10 + alpha + beta / 100,
+        alpha=(0.1, 0.01), beta=(0.5, 0.1, 0.2), lam=(100.0, 0.1, 1.0, 10.0),
+    )  # fmt: skip
+    figure = plots.sensitivity(rows)
+    (axes,) = figure.axes
+    assert ticks(axes.xaxis) == ["0.1", "1", "10", "100"]
+    assert ticks(axes.yaxis) == ["0.1", "0.2", "0.5"]
+    assert axes.get_xlabel().startswith("lam")
+    heights = axes.collections[0].get_array()
+    assert heights.shape == (3, 4)
+    # The mean over the seeds, at the best alpha.
+    np.testing.assert_allclose(heights[0], 0.005 + 0.01 + 0.001 + np.array([0.2, 0.1, 0, 0.1]))
+    assert frame(axes) == (2, 0)
+    assert "Chosen (orange): alpha 0.01, beta 0.1, lam 10" in figure.get_suptitle()
+    assert "each cell with its best alpha" in figure.get_suptitle()
+    assert len(png(figure)) > 5000
+
+
+def test_sensitivity_by_balance_shows_only_what_counts():
+    rows = grid_rows(
+        lambda alpha, lam: lam, lambda alpha, lam: lam / 2 + alpha, alpha=(0.1, 0.2), lam=(0.1, 0.12, 0.9)
+    )
+    cuts, balances = plots.sensitivity(rows, "balanced_cut").axes
+    np.testing.assert_array_equal(np.isnan(balances.collections[0].get_array()), [[0, 0, 1]] * 2)
+    assert not np.isnan(cuts.collections[0].get_array()).any()
+    assert frame(cuts) == frame(balances) == (1, 1)
+    assert [text.get_text() for text in balances.texts].count("–") == 2
+
+
+def test_sensitivity_to_one_parameter_is_a_line():
+    figure = plots.sensitivity(grid_rows(lambda lam, beta: 1 / lam, lam=(0.1, 1.0, 10.0), beta=(0.3,)))
+    (axes,) = figure.axes
+    assert axes.get_xscale() == "log"
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [10.005, 1.005, 0.105])
+    assert axes.lines[-1].get_xdata()[0] == 10.0
+    assert len(axes.lines) == 1 + 6 + 1
+    assert ticks(axes.xaxis) == ["0.1", "1", "10"]
+    assert len(png(figure)) > 5000
+
+
+def test_sensitivity_to_zeros_and_words():
+    zero = plots.sensitivity(grid_rows(lambda lam: 1 - lam / 2, lam=(0.0, 1.0)), "balanced_cut")
+    assert [axes.get_xscale() for axes in zero.axes] == ["linear", "linear"]
+    assert ticks(zero.axes[0].xaxis) == ["0", "1"]
+    words = plots.sensitivity(grid_rows(lambda penalty, lam: lam, penalty=("log", "l1"), lam=(1, 2, 3)))
+    assert ticks(words.axes[0].yaxis) == ["log", "l1"]
+    assert len(png(zero)) > 3000
+    assert len(png(words)) > 3000
+
+
+def test_sensitivity_of_a_large_grid_has_a_scale_instead_of_numbers():
+    values = tuple(float(v) for v in range(1, 13))
+    figure = plots.sensitivity(grid_rows(lambda lam, beta: lam * beta, lam=values, beta=values))
+    assert len(figure.axes) == 2
+    assert not figure.axes[0].texts
+    assert len(png(figure)) > 5000
+
+
+def test_sensitivity_needs_something_that_varies():
+    with pytest.raises(ValueError, match="several settings, in which a parameter varies"):
+        plots.sensitivity(grid_rows(lambda lam: lam, lam=(1.0,)))
+
+
+def test_a_collapsed_clustering_is_drawn_as_it_is_judged():
+    rows = grid_rows(lambda lam: 0.2, lam=(1.0, 2.0))
+    rows[0]["clusters"] = rows[1]["clusters"] = 1
+    np.testing.assert_allclose(plots.sensitivity(rows).axes[0].lines[0].get_ydata(), [2.205, 0.205])

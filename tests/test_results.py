@@ -15,6 +15,7 @@ from lognmf.readers import Table
 from lognmf.results import FILES, Run, check_folder, fingerprint, summarize, write_results
 
 blank = pytest.mark.usefixtures("no_pictures")
+TUNED = {"tuning.csv", "sensitivity.png"}
 MODELS = {"ls-nmf": LogSparseNMF, "rls-nmf": RobustLogSparseNMF}
 
 
@@ -61,9 +62,9 @@ def content(folder):
 # What is written -----------------------------------------------------------------------
 
 
-def test_a_robust_run_writes_every_file(tmp_path):
+def test_a_robust_run_writes_every_file_but_those_of_tuning(tmp_path):
     folder = write_results(tmp_path / "deep" / "out", make_run(), force=False)
-    assert {path.name for path in folder.iterdir()} == set(FILES)
+    assert {path.name for path in folder.iterdir()} == set(FILES) - TUNED
     assert names(tmp_path / "deep") == ["out"]
     mask = os.umask(0)
     os.umask(mask)
@@ -73,7 +74,7 @@ def test_a_robust_run_writes_every_file(tmp_path):
 @blank
 def test_a_plain_run_has_no_outliers(tmp_path):
     folder = write_results(tmp_path / "out", make_run("ls-nmf"))
-    assert {path.name for path in folder.iterdir()} == set(FILES) - {"outliers.csv"}
+    assert {path.name for path in folder.iterdir()} == set(FILES) - TUNED - {"outliers.csv"}
     assert strict((folder / "summary.json").read_text())["results"]["outliers"] is None
 
 
@@ -218,7 +219,9 @@ def test_force_never_removes_what_is_not_a_result(tmp_path):
 @blank
 def test_an_empty_folder_can_be_forced(tmp_path):
     (tmp_path / "out").mkdir()
-    assert len(list(write_results(tmp_path / "out", make_run(), force=True).iterdir())) == len(FILES)
+    assert len(list(write_results(tmp_path / "out", make_run(), force=True).iterdir())) == len(
+        set(FILES) - TUNED
+    )
 
 
 def test_files_and_closed_folders_are_refused(tmp_path):

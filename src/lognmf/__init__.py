@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lognmf.norms import l2_log_norm, l21_norm, log_norm, shrink_l2_log, shrink_l21
     from lognmf.persistence import load, save
     from lognmf.study.grid import fit_grid
+    from lognmf.study.select import select
+    from lognmf.study.tune import tune
 
     __version__: str
 
@@ -48,8 +50,10 @@ __all__ = [
     "log_norm",
     "metrics",
     "save",
+    "select",
     "shrink_l2_log",
     "shrink_l21",
+    "tune",
 ]
 
 _HOME = {
@@ -70,6 +74,8 @@ _HOME = {
     "shrink_l2_log": "norms",
     "shrink_l21": "norms",
     "fit_grid": "study.grid",
+    "select": "study.select",
+    "tune": "study.tune",
     "load": "persistence",
     "save": "persistence",
 }

@@ -15,7 +15,6 @@ import numpy as np
 
 from lognmf import MODELS, __version__
 from lognmf.clustering import cluster
-from lognmf.core.starts import STARTS
 
 if find_spec("typer") is not None:  # else `main` says what to install
     import typer
@@ -32,6 +31,7 @@ __all__ = ["main"]
 
 _NEEDED = ("typer", "rich", "pyarrow", "matplotlib")
 _CHOICES = {name.lower(): model for name, model in MODELS.items()}
+_STARTS = dict.fromkeys(start for model in MODELS.values() for start in model._starts)
 _OPTIONS = {
     "n_components": "-k",
     "alpha": "--alpha",
@@ -121,11 +121,12 @@ def fit(
     penalty: Annotated[str | None, typer.Option(help="Sparsity penalty: log or l1.")] = None,
     row_norm: Annotated[str | None, typer.Option(help="Norm of the outlier part: l2log or l21.")] = None,
     neighbors: Annotated[int | None, typer.Option(help="Neighbours per sample in the graph.")] = None,
-    init: Annotated[str | None, typer.Option(help=f"Start: {', '.join(STARTS)}.")] = None,
+    init: Annotated[str | None, typer.Option(help=f"Start: {', '.join(_STARTS)}.")] = None,
     restarts: options.Restarts = None,
     max_iter: options.MaxIter = None,
     tol: Annotated[float | None, typer.Option(help="Stop at this relative decrease per iteration.")] = None,
     seed: options.Seed = 0,
+    tune: options.Tune = False,
     labels: options.Labels = None,
     scale: options.Scale = True,
     image_shape: options.ImageShape = None,
@@ -136,7 +137,8 @@ def fit(
 ) -> None:
     """Factorise a data matrix, cluster its samples and write a result folder.
 
-    Weights and other settings that are not given have the model's own defaults.
+    Weights and other settings that are not given have the model's own defaults; with --tune, weights
+    (and from the spectral start, which it prefers, the iterations) that are not given are chosen.
     """
     parameters = {
         "n_components": components,
@@ -158,22 +160,32 @@ def fit(
     with _interruptible():
         from rich.console import Console
 
-        from lognmf import screen
+        from lognmf import screen, tuning
         from lognmf.inputs import load
         from lognmf.results import Run, check_folder, summarize, write_results
 
         console = Console(stderr=True)
         with _worded(ValueError, OSError, FloatingPointError, MemoryError):
-            estimator = _estimator(name, _given(parameters))
+            given, tuned = _given(parameters), None
+            estimator = _estimator(name, given)
+            grid = tuning.open_grid(estimator, name, given) if tune else None
             folder = check_folder(out or Path("results") / f"{Path(file).stem}-{name}", force=force)
             table, source = load(file, labels, image_shape, [estimator], scale=scale)
             _check_clusters(n_clusters, table)
-            _fit(estimator, table, name, console)
+            if grid is None:
+                _fit(estimator, table, name, console)
+            else:
+                _announce(table, components)
+                tuned = tuning.choose(estimator, grid, table.X, given, n_clusters, console)
+                estimator = tuned.model
         with _worded(OSError), console.status("clustering, drawing and writing"):
-            groups = cluster(estimator.embedding_, n_clusters, random_state=seed)
+            groups = tuned.labels if tuned else cluster(estimator.embedding_, n_clusters, random_state=seed)
             settings["image_shape"] = table.image_shape
-            run = Run(table, estimator, groups, settings, source, context.obj)
+            run = Run(table, estimator, groups, settings, source, context.obj, tuned)
             write_results(folder, run, force=force)
+    if tuned is not None:
+        typer.echo(screen.choice(tuned))
+        Console().print(screen.tried(tuned), "")
     Console().print(screen.results(summarize(run)["results"], n_samples=len(groups)))
     typer.echo(f"Results are in {folder}")
 

@@ -11,6 +11,12 @@ Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", show_d
 Restarts = Annotated[int | None, typer.Option(help="Starts; the best objective wins.")]
 MaxIter = Annotated[int | None, typer.Option(help="Most iterations.")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
+Tune = Annotated[
+    bool,
+    typer.Option(
+        "--tune", help="Choose the weights without labels; --restarts is then the seeds of each, or 3."
+    ),
+]
 Labels = Annotated[
     str | None, typer.Option(metavar="NAME|FILE", help="True labels: a column, an array or a file.")
 ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-__all__ = ["ComparisonProgress", "FitProgress", "comparison_progress", "fit_progress"]
+__all__ = ["ComparisonProgress", "FitProgress", "comparison_progress", "fit_progress", "grid_progress"]
 
 
 class FitProgress:
@@ -97,6 +97,18 @@ def comparison_progress(total: int, console: Console) -> Iterator[ComparisonProg
     """Show the progress of a comparison of ``total`` models."""
     with _bars(console) as progress:
         yield ComparisonProgress(progress, total)
+
+
+@contextmanager
+def grid_progress(total: int, console: Console) -> Iterator[Callable[[int, int, float], None]]:
+    """Show the progress of a grid of ``total`` fits; yields what `fit_grid` takes as ``on_batch``."""
+    with _bars(console) as progress:
+        task = progress.add_task("tuning", total=total, unit="fits")
+
+        def on_batch(done: int, total: int, seconds: float) -> None:
+            progress.update(task, completed=done)
+
+        yield on_batch
 
 
 def _bars(console: Console) -> Progress:

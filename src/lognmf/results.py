@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,9 @@ from lognmf.comparison import Row, agreement
 from lognmf.core.arrays import to_numpy
 from lognmf.persistence import save
 from lognmf.readers import Table
+
+if TYPE_CHECKING:
+    from lognmf.study.tune import Tuned
 
 __all__ = [
     "COMPARISON_FILES",
@@ -49,6 +52,8 @@ FILES = (
     "convergence.png",
     "parts.png",
     "embedding.png",
+    "tuning.csv",
+    "sensitivity.png",
 )
 """Everything the result folder of a fit can hold."""
 
@@ -76,6 +81,8 @@ class Run:
         Where the data came from: paths and hashes.
     command : str
         The command line.
+    tuning : Tuned, optional
+        How the weights were chosen, if they were.
     """
 
     table: Table
@@ -84,6 +91,7 @@ class Run:
     settings: Mapping[str, Any]
     source: Mapping[str, Any]
     command: str
+    tuning: Tuned | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +229,7 @@ def summarize(run: Run) -> dict[str, Any]:
     return {
         **_origin(run),
         "settings": {**_plain(run.settings), **_recipe(run.model)},
+        **({} if run.tuning is None else {"tuning": _plain(_tuning(run.tuning))}),
         "results": _plain(_results(run)),
     }
 
@@ -282,6 +291,12 @@ def _recipe(model: Any) -> dict[str, Any]:
     return {"class": type(model).__name__, "parameters": _plain(model.get_params(deep=False))}
 
 
+def _tuning(tuned: Tuned) -> dict[str, Any]:
+    seeds = sorted({row["seed"] for row in tuned.rows})
+    chosen = {"setting": tuned.setting, "criterion": tuned.by, "score": tuned.score}
+    return chosen | {"seeds": seeds, "grid": tuned.grid}
+
+
 def _results(run: Run) -> dict[str, Any]:
     model, y = run.model, run.table.y
     results = {
@@ -322,6 +337,10 @@ def _write_files(folder: Path, run: Run) -> None:
     parts = plots.parts(components, table.image_shape, order, feature_names=table.feature_names)
     parts.savefig(folder / "parts.png")
     plots.embedding(V, run.labels, share).savefig(folder / "embedding.png")
+    if run.tuning is not None:
+        rows = run.tuning.rows
+        _write_csv(folder / "tuning.csv", {n: np.array([r[n] for r in rows], dtype=object) for n in rows[0]})
+        plots.sensitivity(rows, run.tuning.by).savefig(folder / "sensitivity.png")
     _write_json(folder / "summary.json", summarize(run))
 
 

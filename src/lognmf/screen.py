@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from lognmf.comparison import Row
+from lognmf.study.standings import standings
 
-__all__ = ["notes", "ranking", "results"]
+if TYPE_CHECKING:
+    from lognmf.study.tune import Tuned
+
+__all__ = ["choice", "notes", "ranking", "results", "tried"]
 
 _COLUMNS = {
     "accuracy": ("accuracy", ".3f"),
@@ -23,6 +27,15 @@ _COLUMNS = {
     "seconds": ("seconds", ".2f"),
 }
 """Columns of a comparison: fields of `Row`, and how they are written."""
+
+_CRITERIA = {
+    "normalized_cut": "the least cut of the neighbour graph",
+    "balanced_cut": "the most even clusters among the least cuts of the neighbour graph",
+}
+"""Criteria of a choice in words."""
+
+_BEST = 5
+"""Settings of a grid that are shown beside the worst."""
 
 
 def results(found: Mapping[str, Any], *, n_samples: int) -> Table:
@@ -54,6 +67,52 @@ def results(found: Mapping[str, Any], *, n_samples: int) -> Table:
     for key, value in rows.items():
         if value is not None:
             table.add_row(key.replace("nmi", "NMI"), value)
+    return table
+
+
+def choice(tuned: Tuned) -> str:
+    """What was chosen without labels, and how.
+
+    Parameters
+    ----------
+    tuned : Tuned
+        As from `tune`.
+
+    Returns
+    -------
+    str
+    """
+    setting = ", ".join(f"{name} {value:g}" for name, value in tuned.setting.items())
+    settings, seeds = len(tuned.choice.scores), len({row["seed"] for row in tuned.rows})
+    return (
+        f"Chosen without labels: {setting}, seed {tuned.model.random_state}\n"
+        f"for {_CRITERIA[tuned.by]}.\n"
+        f"Means over {seeds} seeds, the best and the worst of {settings} settings (a lower score is better):"
+    )
+
+
+def tried(tuned: Tuned) -> Table:
+    """The best settings that were tried and the worst, one a line.
+
+    Parameters
+    ----------
+    tuned : Tuned
+        As from `tune`.
+
+    Returns
+    -------
+    rich.table.Table
+    """
+    ranked = standings(tuned.rows, tuned.by)
+    names = list(tuned.setting)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
+    for title in ("", *names, "score", "cut", "balance"):
+        table.add_column(title.replace("_", " "), justify="right")
+    shown = range(len(ranked)) if len(ranked) <= _BEST + 1 else (*range(_BEST), len(ranked) - 1)
+    for place in shown:
+        found = ranked[place]
+        numbers = (f"{found[name]:.4f}" for name in ("score", "normalized_cut", "balance"))
+        table.add_row(f"{place + 1}.", *(f"{found[name]:g}" for name in names), *numbers)
     return table
 
 

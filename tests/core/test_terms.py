@@ -72,6 +72,20 @@ class TestPenalty:
         np.testing.assert_array_equal(F, before)
 
 
+def test_roughness_of_nearly_constant_codes_in_float32(rng):
+    """D V and W V all but cancel; the difference is what the graph term is about."""
+    from lognmf.core.terms import Laplacian
+    from lognmf.graph import knn_graph
+
+    W = knn_graph(samples(rng, 40, 9), 5)
+    V = (1 + 1e-4 * rng.random((40, 1, 3))).astype(np.float32)
+    exact = V[:, 0].astype(float)
+    i, j = W.nonzero()
+    expected = 100 * 0.5 * (W.toarray()[i, j][:, None] * (exact[i] - exact[j]) ** 2).sum()
+    value = Laplacian.of(W, np.array([100.0], dtype=np.float32)).value(V)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", list(PENALTIES))
 def test_one_coordinate_descends(name, rng):
     """`minimise` never goes up, and from its answer nothing near is better."""

@@ -256,6 +256,12 @@ def total(x: Array, axis: int | tuple[int, ...]) -> Array:
     return xp.sum(x, axis=axis, dtype=xp.float64)
 
 
+def double(F: Array) -> Array:
+    """``F`` in float64; itself where it is."""
+    xp = namespace(F)
+    return F if F.dtype == xp.float64 else xp.astype(F, xp.float64)
+
+
 def take(F: Array, index: np.ndarray, axis: int = 1) -> Array:
     """Settings ``index`` of a batch whose settings stand along ``axis``."""
     xp = namespace(F)

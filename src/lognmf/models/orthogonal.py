@@ -74,7 +74,8 @@ class OrthogonalNMF(BasisAndCodesModel):
 
     Examples
     --------
-    >>>     >>> from lognmf import OrthogonalNMF
+    >>> import numpy as np
+    >>> from lognmf import OrthogonalNMF
     >>> X = np.repeat(np.eye(3), 4, axis=0)
     >>> OrthogonalNMF(3, random_state=0).fit(X).embedding_.argmax(axis=1)[::4].tolist() != [0, 0, 0]
     True

@@ -82,7 +82,8 @@ class SemiNMF(FactorModel):
 
     Examples
     --------
-    >>>     >>> from lognmf import SemiNMF
+    >>> import numpy as np
+    >>> from lognmf import SemiNMF
     >>> X = np.repeat([[1.0, -1.0], [-2.0, 0.5]], 3, axis=0)
     >>> bool(SemiNMF(2, random_state=0).fit(X).reconstruction_err_ < 0.1)
     True

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from lognmf.core.arrays import (
     Array,
     Matrix,
+    double,
     like,
     operator_like,
     positive,
@@ -29,16 +30,19 @@ class Laplacian:
     W: Matrix
     degree: Array = field(repr=False)
     weight: Array
+    exact_W: Matrix = field(repr=False)  # in float64, for values
 
     @classmethod
     def of(cls, W: sp.sparray, weight: Array) -> Laplacian:
         """The term for the symmetric sparse graph ``W`` (n, n)."""
         degree = np.asarray(W.sum(axis=1)).reshape(-1)
-        return cls(operator_like(W, weight), like(degree, weight), weight)
+        return cls(operator_like(W, weight), like(degree, weight), weight, operator_like(W, double(weight)))
 
     def value(self, F: Array) -> Array:
-        roughness = (self.degree[:, None, None] * F - product(self.W, F)) * F
-        # Never negative but for rounding, where V is all but constant along the graph.
+        # Where V is all but constant along the graph, D V and W V all but cancel: float32 would
+        # leave nothing of the difference, and even float64 may leave it slightly negative.
+        F = double(F)
+        roughness = (double(self.degree)[:, None, None] * F - product(self.exact_W, F)) * F
         return self.weight * positive(total(roughness, axis=(0, 2)))
 
     def halves(self, F: Array) -> Halves:
