@@ -126,6 +126,9 @@ def test_torch_is_numpy(X, y, device):
     for one, other in zip(plain.rows, torched.rows, strict=True):
         assert one["objective"] == pytest.approx(other["objective"], rel=1e-10)
         assert one["accuracy"] == pytest.approx(other["accuracy"])
+    again = torched.model(1)
+    assert again.components_.device.type == device
+    assert again.objective_ == pytest.approx(torched.rows[1]["objective"], rel=1e-10)
     single = fit_grid("RLS-NMF", torch.as_tensor(X), grid, dtype="float32", device=device, max_iter=5)
     assert single.rows[0]["objective"] == pytest.approx(
         fit_grid("RLS-NMF", X, grid, max_iter=5).rows[0]["objective"], rel=1e-4

@@ -173,7 +173,8 @@ def fit_grid(
                 ledger.put(zip(keys, rows, strict=True))
         report.done(len(batch))
     rows = [known[row_key(setting, seed)] for setting, seed in itertools.product(settings, seeds)]
-    return GridResult(rows, estimator, X, names)
+    moved = (device is not None or dtype is not None) and data.M is None
+    return GridResult(rows, estimator, data.X if moved else X, names)
 
 
 # The work --------------------------------------------------------------------------------
