@@ -181,6 +181,7 @@ DEGENERATE = {
     "one feature": lambda rng: rng.random((12, 1)),
     "huge": huge,
     "tiny": lambda rng: 1e-150 * samples(rng),
+    "one huge sample": lambda rng: samples(rng, 10, 8) * np.where(np.arange(10) == 0, 1e150, 1)[:, None],
     "huge and tiny": lambda rng: 10 ** rng.uniform(-150, 150, size=(12, 9)),
     "integers": lambda rng: rng.integers(0, 255, size=(12, 9)),
     "booleans": lambda rng: rng.random((12, 9)) < 0.5,

@@ -35,6 +35,9 @@ class Codes:
         Separable penalty on the codes, its weight repeated for each sample.
     row_norm, weight : RowNorm or None, array of shape (n,) or None
         Of the robust fit; None for the plain one.
+    bounded : bool
+        Whether basis and data are nonnegative. Then no coordinate exceeds what it would be
+        alone; with parts of very different size rounding could say otherwise.
     """
 
     gram: Array
@@ -42,6 +45,7 @@ class Codes:
     penalty: SeparablePenalty | None = None
     row_norm: RowNorm | None = None
     weight: Array | None = None
+    bounded: bool = False
 
     @classmethod
     def of(
@@ -78,6 +82,7 @@ class Codes:
             penalty(repeated(beta)) if penalty is not None and beta > 0 else None,
             row_norm,
             repeated(gamma) if row_norm is not None else None,
+            bounded=bool(xp.min(UU) >= 0) and bool(xp.min(XU) >= 0),
         )
         # The best nonnegative multiple of the all-ones code.
         tiny = float(xp.finfo(U.dtype).smallest_normal)
@@ -111,7 +116,11 @@ class Codes:
             mixed = V @ column if column.ndim == 1 else xp.vecdot(V, column, axis=-1)
             slope = kept * (XU[0, :, j] - mixed + V[:, j] * own)
             curvature = kept * own + tiny
-            V[:, j] = self._minimise(curvature, slope, V[:, j])
+            best = self._minimise(curvature, slope, V[:, j])
+            if self.bounded:
+                most = XU[0, :, j] / (own + tiny)
+                best = xp.where(best > most, most, best)
+            V[:, j] = best
         return State(state.U, V[None, ...], state.aux)
 
     def _minimise(self, curvature: Array, slope: Array, at: Array) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lognmf.core.arrays import Array, namespace, repeated, take, total
+from lognmf.core.arrays import Array, namespace, positive, repeated, take, total
 from lognmf.core.terms.protocol import Halves
 
 
@@ -32,8 +32,10 @@ class Log:
         """
         xp = namespace(slope)
         a = slope / curvature
-        inside = (a + 1) ** 2 - 2 * weight / curvature
-        root = xp.sqrt(xp.where(inside > 0, inside, xp.zeros_like(inside)))
+        # The root as that of a product, since the square of a huge a would overflow.
+        edge = xp.sqrt(2 * weight / curvature)
+        inside = a + 1 - edge
+        root = xp.sqrt(positive(inside)) * xp.sqrt(positive(a + 1 + edge))
         upper, lower = (a - 1 + root) / 2, (a - 1 - root) / 2
         reach = (inside > 0) & (upper > 0) & (at >= lower)
         return xp.where(reach, upper, xp.zeros_like(upper))
