@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from lognmf.clustering import cluster
 
@@ -49,3 +50,10 @@ def test_bad_number_of_clusters(V, n_clusters):
 def test_codes_must_be_a_matrix():
     with pytest.raises(ValueError, match=r"shape \(samples, components\); got \(5,\)"):
         cluster(np.ones(5), 2)
+
+
+def test_sparse_codes_with_wide_indices():
+    V = sp.csr_array(np.repeat(np.eye(3), 4, axis=0))
+    V.indices, V.indptr = V.indices.astype(np.int64), V.indptr.astype(np.int64)
+    labels = cluster(V, 3, random_state=0)
+    assert len(set(labels[::4])) == 3

@@ -42,7 +42,11 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     >>> bool(labels[0] == labels[1] != labels[2])
     True
     """
-    if not sp.issparse(V):
+    if sp.issparse(V):
+        V = sp.csr_array(V)
+        # scikit-learn's k-means takes 32-bit indices only.
+        V = sp.csr_array((V.data, V.indices.astype(np.int32), V.indptr.astype(np.int32)), shape=V.shape)
+    else:
         V = to_numpy(V) if is_torch(V) else np.asarray(V)
     if V.ndim != 2:
         msg = f"V must have shape (samples, components); got {V.shape}."

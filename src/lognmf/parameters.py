@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 
 def check_integer(name: str, value: Any, minimum: int) -> None:
     """Refuse what is not an integer of at least ``minimum``."""
@@ -23,7 +25,11 @@ def check_nonnegative(name: str, value: Any) -> None:
     if not isinstance(value, Real) or isinstance(value, bool):
         msg = f"{name} must be a finite number >= 0; got {value!r} of type {type(value).__name__}."
         raise TypeError(msg)
-    if not (math.isfinite(value) and float(value) >= 0):
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond any float
+        number = math.inf
+    if not (math.isfinite(number) and number >= 0):
         msg = f"{name} must be a finite number >= 0; got {value}."
         raise ValueError(msg)
 
@@ -42,6 +48,13 @@ def check_positive(name: str, value: Any) -> None:
     if value == 0:
         msg = f"{name} must be a finite number > 0; got {value}."
         raise ValueError(msg)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        msg = f"{name} must be True or False; got {value!r} of type {type(value).__name__}."
+        raise TypeError(msg)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:

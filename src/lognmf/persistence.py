@@ -9,6 +9,7 @@ import json
 import os
 import uuid
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from lognmf.models import MODELS
 __all__ = ["load", "save"]
 
 _FORMAT = 1
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError)
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -94,7 +96,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             file = np.load(opened, allow_pickle=False)
             text = json.loads(str(file["json"]))
             text["class"], text["format"], text["params"], text["fitted"]
-        except (zipfile.BadZipFile, EOFError, LookupError, TypeError, ValueError) as error:
+        except _DAMAGE as error:
             msg = f"{path} holds no model: it was not written by lognmf.save, or is damaged."
             raise ValueError(msg) from error
         classes = {cls.__name__: cls for cls in MODELS.values()}
@@ -104,11 +106,15 @@ def load(path: str | os.PathLike[str]) -> Any:
                 f"format {_FORMAT} of {', '.join(classes)}."
             )
             raise ValueError(msg)
-        model = classes[text["class"]](
-            **{n: _unpack(f"param:{n}", v, file) for n, v in text["params"].items()}
-        )
-        for name, value in text["fitted"].items():
-            setattr(model, name, _unpack(f"fitted:{name}", value, file))
+        try:
+            params = {n: _unpack(f"param:{n}", v, file) for n, v in text["params"].items()}
+            fitted = {n: _unpack(f"fitted:{n}", v, file) for n, v in text["fitted"].items()}
+        except _DAMAGE as error:
+            msg = f"{path} is damaged: its arrays cannot be read."
+            raise ValueError(msg) from error
+    model = classes[text["class"]](**params)
+    for name, value in fitted.items():
+        setattr(model, name, value)
     return model
 
 

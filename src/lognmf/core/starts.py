@@ -104,11 +104,17 @@ def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndar
         X = to_numpy(X)
     if X.max() == 0:
         return np.zeros((n, 0)), np.zeros(0), np.zeros((0, p))
-    if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
-        dense = X.toarray() if sp.issparse(X) else X
-        left, values, right = scipy.linalg.svd(dense, full_matrices=False)
-    else:
-        v0 = rng.uniform(size=min(n, p)).astype(X.dtype)
-        left, values, right = scipy.sparse.linalg.svds(X, k=k, v0=v0)
+    v0 = rng.uniform(size=min(n, p)).astype(X.dtype)
+    try:
+        if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
+            left, values, right = _dense_svd(X)
+        else:
+            left, values, right = scipy.sparse.linalg.svds(X, k=k, v0=v0)
+    except scipy.sparse.linalg.ArpackError:  # entries so small that their squares vanish
+        left, values, right = _dense_svd(X)
     order = np.argsort(values)[::-1][:k]
     return left[:, order], values[order], right[order]
+
+
+def _dense_svd(X: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return scipy.linalg.svd(X.toarray() if sp.issparse(X) else X, full_matrices=False)

@@ -21,7 +21,7 @@ from lognmf.core.state import Solution, State
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.spectral_start import spectral
 from lognmf.models.validation import Samples, check_factor, check_samples
-from lognmf.parameters import check_choice, check_integer, check_nonnegative
+from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
 
@@ -177,7 +177,7 @@ class FactorModel(
                 on_eval=watcher,
             )
             self._keep(W, rule, solution, int(np.argmin(solution.objective)))
-        return self.embedding_
+        return _copy(self.embedding_)
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
@@ -189,6 +189,8 @@ class FactorModel(
         check_integer("max_iter", self.max_iter, 0)
         check_integer("eval_every", self.eval_every, 1)
         check_nonnegative("tol", self.tol)
+        check_flag("warm_start", self.warm_start)
+        check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         check_random_state(self.random_state)
 
     def _start(self, X: Matrix, given: Mapping[str, Any]) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from lognmf.core.terms import Frobenius, graph_penalty
 from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
-from lognmf.parameters import check_choice
+from lognmf.parameters import check_choice, check_flag
 
 
 @shared_docs
@@ -108,6 +108,7 @@ class GraphNMF(BasisAndCodesModel):
 
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
+        check_flag("normalize", self.normalize)
         check_graph_parameters(self.graph, self.n_neighbors)
 
     def _graph(self, X: Matrix) -> sp.csr_array | None:

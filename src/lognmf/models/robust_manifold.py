@@ -17,7 +17,7 @@ from lognmf.models import kmeans_starts
 from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
-from lognmf.parameters import check_at_least, check_positive
+from lognmf.parameters import check_at_least, check_flag, check_positive
 
 
 @dataclass(frozen=True)
@@ -259,6 +259,7 @@ class RobustManifoldNMF(BasisAndCodesModel):
 
     def _check_more_parameters(self) -> None:
         check_positive("mu", self.mu)
+        check_flag("published_sign", self.published_sign)
         check_at_least("rho", self.rho, 1.0)
         check_graph_parameters(self.graph, self.n_neighbors)
 
