@@ -59,9 +59,16 @@ class Multiplicative:
         return State(U, V, (product(self.problem.fit.X, U),))
 
     def step(self, state: State) -> State:
+        return self.move(state, self.separate(state))
+
+    def separate(self, state: State) -> Array:
+        """The S step: the share of each sample that stays in the fit, None for all of it."""
+        return self.problem.fit.separate(state.U, state.V, *state.aux)
+
+    def move(self, state: State, kept: Array) -> State:
+        """The steps of U and V against the same S."""
         problem, fit = self.problem, self.problem.fit
         U_old, V, (XU,) = state.U, state.V, state.aux
-        kept = fit.separate(U_old, V, XU)
         U = multiply(U_old, fit.halves_U(U_old, V, kept), problem.on_U)
         XU = product(fit.X, U)
         V = multiply(V, fit.halves_V(U, V, XU, kept, U_old), problem.on_V)
