@@ -12,10 +12,11 @@ import pytest
 
 from lognmf import knn_graph
 from lognmf.core import arrays
-from lognmf.core.arrays import like, product, to_numpy
+from lognmf.core.arrays import like, product, scale_rows, to_numpy
 from lognmf.core.solvers import Multiplicative, fused
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust, Weighted
 from lognmf.core.terms.halves import FitHalves
+from lognmf.core.terms.robust import kept_share
 from lognmf.models.log_sparse import regularised
 from problems import factors, samples
 
@@ -70,6 +71,21 @@ def test_a_step_is_its_plain_twin(home, fit, penalty, lam, rng, monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-10 if exact else 2e-3, atol=1e-13 if exact else 1e-6)
 
 
+@pytest.mark.parametrize("norm", ROW_NORMS)
+def test_shares_are_their_plain_twins(home, norm, rng, monkeypatch):
+    r = like(np.concatenate([10.0 ** rng.uniform(-6, 3, (400, 5)), np.zeros((1, 5)), np.ones((1, 5))]), home)
+    tau = like(np.array([1e-4, 0.05, 0.5, 1.0, 500.0]), home)
+    F = like(rng.random((402, 5, 3)), home)
+    ours = kept_share(ROW_NORMS[norm](), r, tau)
+    scaled = scale_rows(F, ours)
+    monkeypatch.setattr(arrays, "_kernels", lambda: None)
+    exact = "float64" in str(home.dtype)
+    theirs = kept_share(ROW_NORMS[norm](), r, tau)
+    assert 0 < to_numpy(theirs < 1).mean() < 1
+    np.testing.assert_allclose(to_numpy(ours), to_numpy(theirs), rtol=1e-13 if exact else 1e-5)
+    np.testing.assert_allclose(to_numpy(scaled), to_numpy(scale_rows(F, ours)), rtol=1e-6)
+
+
 @pytest.mark.parametrize(("fit", "penalty", "lam"), CASES[::3])
 def test_the_objective_never_rises(home, fit, penalty, lam, rng):
     X = samples(rng, 21, 10)
@@ -119,10 +135,11 @@ def test_unknown_terms_are_left_to_the_plain_formula(home, rng):
     assert fused.multiplied(V, [penalty]) is None
 
 
-@pytest.mark.parametrize("missing", ["triton", "lognmf.core.kernels"])
-def test_without_triton_there_are_no_kernels(missing, monkeypatch):
+def test_without_triton_there_are_no_kernels(monkeypatch):
+    # An import that finds None here says so with an ImportError, as one that finds nothing.
+    monkeypatch.setitem(sys.modules, "triton", None)
     monkeypatch.delitem(sys.modules, "lognmf.core.kernels", raising=False)
-    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delattr("lognmf.core.kernels", raising=False)
     assert arrays._kernels.__wrapped__() is None
 
 

@@ -213,6 +213,9 @@ def repeated(shares: Array, k: int) -> Array:
 
 def scale_rows(F: Array, share: Array) -> Array:
     """Rows of F (rows, B, k) times ``share`` (rows, B)."""
+    compiled = kernels(F)
+    if compiled is not None:
+        return compiled.scale_rows(F, share)
     return F * (share[:, :, None] if is_torch(F) else repeated(share, F.shape[2]))
 
 

@@ -1,7 +1,8 @@
 """Fused kernels for CUDA tensors, in Triton: one pass over memory where plain formulas take ten.
 
-Each has a plain twin, which says what it computes: `multiply` in ``solvers/multiplicative.py`` and
-`squared_residuals` in ``terms/residual.py``. The Gram matrices and the products with them are left
+Each has a plain twin, which says what it computes: `multiply` in ``solvers/multiplicative.py``,
+`squared_residuals` in ``terms/residual.py``, `kept_share` in ``terms/robust.py`` with the norms beside
+it, and `scale_rows` in ``arrays.py``. The Gram matrices and the products with them are left
 to cuBLAS, which is faster at them (``benchmarks/paper_grid.py``). Imported only where Triton is.
 """
 
@@ -18,6 +19,12 @@ _COLUMNS = 512
 
 _ENTRIES = 2048
 """Entries that a program of `squared_residuals` holds."""
+
+_NUMBERS = 1024
+"""Numbers that a program of `kept_share` holds."""
+
+ROW_NORMS = {"L2Log": "l2log", "L21": "l21"}
+"""The norms that `kept_share` knows, by the names of their classes."""
 
 
 @triton.jit
@@ -140,6 +147,64 @@ def squared_residuals(size: Any, V: Any, XU: Any, pull: Any) -> Any:
             k,
             SETTINGS=settings,
             K=K,
+        )
+    return out
+
+
+@triton.jit
+def _kept_share(norms, tau, out, count, B, NORM: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    r = tl.load(norms + at, mask=inside, other=0.0)
+    t = tl.load(tau + at % B, mask=inside, other=1.0)
+    if NORM == "l21":
+        xi = tl.where(r > t, r - t, 0.0)
+        slope = t
+    else:
+        middle, edge, half = (1 + r) / 2, tl.sqrt(t), (r - 1) / 2
+        within = middle - edge
+        root = tl.sqrt(tl.where(within > 0, within, 0.0)) * tl.sqrt(middle + edge)
+        xi = tl.where(r < 1, (r - t) / tl.where(r < 1, root - half, 1.0), half + root)
+        candidate = (within > 0) & (xi > 0)
+        xi = tl.where(candidate, xi, 0.0)
+        # log(1 + ξ) / ξ, exact also for small ξ: the rounding of 1 + ξ cancels.
+        one = 1 + xi
+        mean = tl.where(one > 1, tl.log(one) / tl.where(one > 1, one - 1, 1.0), 1.0)
+        xi = tl.where(candidate & (xi / 2 - r + t * mean <= 0), xi, 0.0)
+        slope = t / (1 + xi)
+    active = xi > 0
+    share = slope / tl.where(active, r, 1.0)
+    tl.store(out + at, tl.where(active & (share < 1), share, 1.0), mask=inside)
+
+
+def kept_share(norm: str, r: Any, tau: Any) -> Any:
+    """Share of residuals of norms ``r`` (n, B) that a norm of `ROW_NORMS` leaves in the fit, tau (B,)."""
+    out, B = torch.empty_like(r, memory_format=torch.contiguous_format), r.shape[1]
+    with torch.cuda.device_of(r):
+        _kept_share[(triton.cdiv(r.numel(), _NUMBERS),)](
+            r.contiguous(), tau.contiguous(), out, r.numel(), B, NORM=norm, BLOCK=_NUMBERS
+        )
+    return out
+
+
+@triton.jit
+def _scale_rows(F, share, out, columns, B, k, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < columns
+    scale = tl.load(share + row * B + column // k, mask=inside, other=0.0)
+    at = row * columns + column
+    tl.store(out + at, scale * tl.load(F + at, mask=inside, other=0.0), mask=inside)
+
+
+def scale_rows(F: Any, share: Any) -> Any:
+    """Rows of F (rows, B, k) times ``share`` (rows, B)."""
+    rows, B, k = F.shape
+    out = torch.empty_like(F, memory_format=torch.contiguous_format)
+    block = min(2 * _COLUMNS, triton.next_power_of_2(B * k))
+    with torch.cuda.device_of(F):
+        _scale_rows[(rows, triton.cdiv(B * k, block))](
+            F.contiguous(), share.contiguous(), out, B * k, B, k, BLOCK=block
         )
     return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any
 
 from lognmf.core.arrays import Array, like, namespace, to_numpy
@@ -19,8 +20,9 @@ def same_problems(estimator: Any, pairs: list[Pair]) -> dict[int, list[int]]:
     """Places of the first pair of every problem, each with the places of its repetitions."""
     first: dict[str, int] = {}
     same: dict[int, list[int]] = {}
+    parameters = estimator.get_params()
     for i, (setting, seed) in enumerate(pairs):
-        leader = first.setdefault(_problem(estimator, setting, seed), i)
+        leader = first.setdefault(_problem(parameters | setting, setting, seed), i)
         same.setdefault(leader, [])
         if leader != i:
             same[leader].append(i)
@@ -43,9 +45,11 @@ def followers(
     if _OUTLIERS not in estimator._weights:
         return {}
     groups: dict[str, list[int]] = {}
+    parameters = estimator.get_params()
     for i in places:
         setting, seed = pairs[i]
-        groups.setdefault(_problem(estimator, setting, seed, without=(_OUTLIERS,)), []).append(i)
+        part = {name: v for name, v in setting.items() if name != _OUTLIERS}
+        groups.setdefault(_problem(parameters | setting, part, seed), []).append(i)
     starts: dict[str, tuple[Robust, float]] = {}
     waiting = {}
     for members in groups.values():
@@ -76,17 +80,20 @@ def _largest_residual(fit: Robust, state: State) -> tuple[Robust, float]:
     return fit, math.sqrt(float(namespace(squared).max(squared)))
 
 
-def _problem(estimator: Any, setting: dict[str, Any], seed: int, without: tuple[str, ...] = ()) -> str:
-    """A name for what a setting and seed ask for: that of others that ask for the same."""
-    known = {**estimator.get_params(), **setting}
-    nothing = set(without)
-    if known.get("graph", "") is None:
-        nothing |= {"lam", "n_neighbors"}
-    elif known.get("lam") == 0:
-        nothing |= {"graph", "n_neighbors"}
-    elif not isinstance(known.get("graph"), str):
-        nothing |= {"n_neighbors"}
-    if known.get("alpha") == 0 and known.get("beta") == 0:
-        nothing |= {"penalty"}
-    asked = {name: v for name, v in setting.items() if name not in nothing}
-    return row_key({n: float(v) if n in estimator._weights else v for n, v in asked.items()}, seed)
+def _problem(parameters: dict[str, Any], setting: dict[str, Any], seed: int) -> str:
+    """A name for what a setting and seed ask for; ``setting`` may be part of all ``parameters``."""
+    idle: set[str] = set()
+    if parameters.get("graph", "") is None:
+        idle |= {"lam", "n_neighbors"}
+    elif parameters.get("lam") == 0:
+        idle |= {"graph", "n_neighbors"}
+    elif not isinstance(parameters.get("graph", ""), str):
+        idle |= {"n_neighbors"}
+    if parameters.get("alpha") == 0 and parameters.get("beta") == 0:
+        idle |= {"penalty"}
+    return row_key({name: _plain(v) for name, v in setting.items() if name not in idle}, seed)
+
+
+def _plain(value: Any) -> Any:
+    """1 and 1.0 are the same weight."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value

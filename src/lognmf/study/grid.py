@@ -157,8 +157,10 @@ def fit_grid(
     estimator = check_model(model, max_iter, tol)
     settings, names = check_settings(estimator, grid)
     seeds = check_seeds(seeds)
+    trial = clone(estimator)
     for setting in settings:
-        clone(estimator).set_params(**setting)._check_parameters()
+        vars(trial).update(setting)  # every setting has the same names; set_params takes a millisecond
+        trial._check_parameters()
     data = check_samples(clone(estimator), X, reset=True)
     data = Samples(place(data.X, device, dtype), None if data.M is None else place(data.M, device, dtype))
     classes = None if y is None else check_classes(y, data.X.shape[0])

@@ -19,6 +19,7 @@ from lognmf.core.arrays import (
     Matrix,
     by_rows,
     gram,
+    kernels,
     namespace,
     positive,
     product_t,
@@ -37,6 +38,9 @@ def kept_share(row_norm: RowNorm, r: Array, tau: Array) -> Array:
     ``(r − ξ)/r`` with ξ the shrunk norm. Where ξ > 0 it is stationary, ``r − ξ = τ φ'(ξ)``,
     and that form keeps its digits when almost everything is taken out (ξ ≈ r).
     """
+    compiled = kernels(r)
+    if compiled is not None and type(row_norm).__name__ in compiled.ROW_NORMS and r.ndim == 2:
+        return compiled.kept_share(compiled.ROW_NORMS[type(row_norm).__name__], r, tau)
     xp = namespace(r)
     xi = row_norm.shrink(r, tau)
     active = xi > 0
