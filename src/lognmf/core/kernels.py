@@ -2,8 +2,8 @@
 
 Each has a plain twin, which says what it computes: `multiply` in ``solvers/multiplicative.py``,
 `squared_residuals` in ``terms/residual.py``, `kept_share` in ``terms/robust.py`` with the norms beside
-it, and `scale_rows` in ``arrays.py``. The Gram matrices and the products with them are left
-to cuBLAS, which is faster at them (``benchmarks/paper_grid.py``). Imported only where Triton is.
+it, `scale_rows` in ``arrays.py`` and `_assign` in ``kmeans.py``. Gram matrices and products with them
+are left to cuBLAS: kernels that held these too were slower. Imported only where Triton is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COLUMNS = 512
 """Columns of a program: so few that what a graph gathers from other rows stays in the L2 cache."""
 
 _ENTRIES = 2048
-"""Entries that a program of `squared_residuals` holds."""
+"""Entries that a program of `squared_residuals` or `nearest` holds."""
 
 _NUMBERS = 1024
 """Numbers that a program of `kept_share` holds."""
@@ -207,6 +207,55 @@ def scale_rows(F: Any, share: Any) -> Any:
             F.contiguous(), share.contiguous(), out, B * k, B, k, BLOCK=block
         )
     return out
+
+
+@triton.jit
+def _nearest(products, square, labels, members, distance, R, K, n,
+             SLACK: tl.constexpr, CENTRES: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    problem = tl.program_id(0).to(tl.int64)
+    sample = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    centre = tl.arange(0, CENTRES)
+    there = sample < n
+    inside = (centre < K)[:, None] & there[None, :]
+    at = (problem * K + centre)[:, None] * n + sample[None, :]
+    found = tl.load(products + at, mask=inside, other=float("inf"))
+    least = tl.min(found, 0)
+    size = tl.load(square + problem // R * n + sample, mask=there, other=0.0)
+    far = least + size
+    bound = least + SLACK * (size + tl.abs(far))
+    first = tl.min(tl.where(found <= bound[None, :], centre[:, None], CENTRES), 0)
+    tl.store(labels + problem * n + sample, first, mask=there)
+    tl.store(distance + problem * n + sample, far, mask=there)
+    tl.store(members + at, (centre[:, None] == first[None, :]).to(members.dtype.element_ty), mask=inside)
+
+
+def nearest(products: Any, square: Any, slack: float) -> tuple[Any, Any, Any]:
+    """Labels (b, R, n), members (b, R, K, n) as 0.0 and 1.0, and squared distances (b, R, n).
+
+    From the ``products`` ``‖c‖² − 2 v·c`` (b, R, K, n) and the squared norms of the samples
+    (b, 1, n). The first of the centres that are nearest to within ``slack`` is taken.
+    """
+    b, R, K, n = products.shape
+    products = products.contiguous()
+    labels = torch.empty((b, R, n), dtype=torch.int32, device=products.device)
+    distance, members = products.new_empty((b, R, n)), torch.empty_like(products)
+    centres = triton.next_power_of_2(K)
+    block = max(16, _ENTRIES // centres)
+    with torch.cuda.device_of(products):
+        _nearest[(b * R, triton.cdiv(n, block))](
+            products,
+            square.contiguous(),
+            labels,
+            members,
+            distance,
+            R,
+            K,
+            n,
+            SLACK=slack,
+            CENTRES=centres,
+            BLOCK=block,
+        )
+    return labels, members, distance
 
 
 def try_out() -> None:
