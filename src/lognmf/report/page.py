@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -29,7 +28,7 @@ class Cell:
     paper : float, optional
         The published number. It is shown below, with the difference, which colours the cell.
     note : str, default=""
-        More about it, shown on hover and on focus, and printed below the table.
+        More about it, shown on hover and on focus, and listed below the table.
     """
 
     value: float | str | None
@@ -83,7 +82,9 @@ class Table:
                 raise ValueError(msg)
         for what, given in {"form": self.form, "better": self.better}.items():
             if isinstance(given, tuple) and given and len(given) != len(self.columns):
-                msg = f"{what} must have one entry for each of the {len(self.columns)} columns; got {given!r}."
+                msg = (
+                    f"{what} must have one entry for each of the {len(self.columns)} columns; got {given!r}."
+                )
                 raise ValueError(msg)
         if self.best not in ("row", "column", ""):
             msg = f"best must be 'row', 'column' or ''; got {self.best!r}."
@@ -184,17 +185,10 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
 
     path = Path(path).resolve()
     text = render(page)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    fresh = path.with_name(f".{path.name}-{uuid4().hex}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        # As any new file would be: a temporary one is closed to other users.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
-        raise
+        fresh.write_text(text, encoding="utf-8", newline="\n")
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
     return path
