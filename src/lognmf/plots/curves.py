@@ -21,6 +21,8 @@ def convergence_curves(
 ) -> Figure:
     """The objective over the iterations, a row for each model and a column for each data set.
 
+    The random start, whose objective dwarfs all that follows, is left out.
+
     Parameters
     ----------
     histories : mapping of str to mapping of str to mapping
@@ -38,16 +40,15 @@ def convergence_curves(
         msg = "convergence_curves needs the same data sets for every model."
         raise ValueError(msg)
     figure, places = panels([f"{model}, {name}" for model, name, _ in named], columns=columns, height=2.3)
+    positive = all(np.min(history["objective"]) > 0 for *_, history in named)
     colours = {model: style["color"] for model, style in line_styles(histories).items()}
     for axes, (model, _, history) in zip(places, named, strict=True):
         iteration, objective = (np.asarray(history[key], dtype=float) for key in ("iteration", "objective"))
-        drawn = iteration <= (np.inf if most is None else most)
+        drawn = (iteration <= (np.inf if most is None else most)) & ((iteration > 0) | (len(iteration) == 1))
         axes.plot(iteration[drawn], objective[drawn], color=colours[model], linewidth=1.9)
         axes.set_xlim(0, max(iteration[drawn][-1], 1))
-        if objective[drawn].min() > 0 and objective[drawn].max() > 20 * objective[drawn].min():
+        if positive:
             axes.set_yscale("log")
-        else:
-            axes.ticklabel_format(axis="y", scilimits=(-3, 4))
     for axes in places[::columns]:
         axes.set_ylabel("objective")
     for axes in places[-columns:]:

@@ -32,6 +32,12 @@ def panels(
     return figure, places[: len(titles)]
 
 
+def legend_columns(figure: Figure, names: Sequence[str]) -> int:
+    """How many entries of a legend fit beside one another."""
+    entry = 0.55 + 0.085 * max(map(len, names))
+    return max(1, min(len(names), int(figure.get_size_inches()[0] / entry)))
+
+
 def one_legend(figure: Figure, axes: Sequence[Axes]) -> None:
     """The lines of all panels, each named once, above them."""
     named: dict[str, Any] = {}
@@ -42,7 +48,7 @@ def one_legend(figure: Figure, axes: Sequence[Axes]) -> None:
         list(named.values()),
         list(named),
         loc="outside upper center",
-        ncols=min(len(named), 9),
+        ncols=legend_columns(figure, list(named)),
         frameon=False,
         fontsize=9,
         handlelength=2.6,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.canvas import DARK, as_numpy
+from lognmf.plots.canvas import as_numpy
 from lognmf.plots.gallery import as_pictures, draw_rows, spread_out
 
 if TYPE_CHECKING:
@@ -55,10 +55,8 @@ def samples(
     names = [str(c) for c in classes] if class_names is None else list(class_names)
     members = {c: np.flatnonzero(y == classes[c]) for c in drawn}
     rows = [(names[c], pictures[members[c][spread_out(len(members[c]), per_class)]]) for c in drawn]
-    figure = draw_rows(rows)
     cut = "" if len(drawn) == len(classes) else f", {len(drawn)} of {len(classes)} classes"
-    figure.suptitle(f"Samples by class{cut}", fontsize=11, color=DARK)
-    return figure
+    return draw_rows(rows, title=f"Samples by class{cut}")
 
 
 def samples_of_sets(sets: Mapping[str, tuple[Any, tuple[int, int]]], *, count: int = 12) -> Figure:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lognmf.plots.canvas import new_figure, tidy
 from lognmf.plots.palette import bar_colours
+from lognmf.plots.panels import legend_columns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,5 +52,5 @@ def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.tick_params(axis="x", length=0)
     tidy(axes)
-    figure.legend(loc="outside upper center", ncols=min(len(models), 9), frameon=False, fontsize=9)
+    figure.legend(loc="outside upper center", ncols=legend_columns(figure, models), frameon=False, fontsize=9)
     return figure
