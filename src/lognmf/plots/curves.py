@@ -11,6 +11,7 @@ from lognmf.plots.palette import line_styles
 from lognmf.plots.panels import panels
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["convergence_curves"]
@@ -48,9 +49,19 @@ def convergence_curves(
         axes.plot(iteration[drawn], objective[drawn], color=colours[model], linewidth=1.9)
         axes.set_xlim(0, max(iteration[drawn][-1], 1))
         if positive:
-            axes.set_yscale("log")
+            _few_numbers(axes)
     for axes in places[::columns]:
         axes.set_ylabel("objective")
     for axes in places[-columns:]:
         axes.set_xlabel("iteration")
     return figure
+
+
+def _few_numbers(axes: Axes) -> None:
+    """A log scale with plain numbers, also where it spans less than a power of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())

@@ -18,6 +18,7 @@ _GAP = 0.08
 _GROUP_GAP = 0.35
 _LARGEST = 1.05
 _WIDEST = 12.5
+_TALLEST = 8.0
 
 
 def draw_rows(
@@ -52,7 +53,7 @@ def draw_rows(
     heights = [max(picture.shape[0] / picture.shape[1] for picture in pictures) for _, pictures in rows]
     tops = -np.concatenate(([0.0], np.cumsum([height + _GAP for height in heights])))
     across, down = lefts[-1] + 1, -tops[-1]
-    unit = min(_LARGEST, _WIDEST / across)
+    unit = min(_LARGEST, _WIDEST / across, _TALLEST / down)
     figure, axes = _axes(unit * across, unit * down, max(len(name) for name, _ in rows), bool(heads), title)
     for top, (name, pictures) in zip(tops, rows, strict=False):
         for left, picture in zip(lefts, pictures, strict=False):

@@ -21,6 +21,9 @@ _ROUNDING = 1e-10
 _SETTLED = 5
 """Iterations after which a ratio says something about the rate."""
 
+_RISES = 0.1
+"""Share of iterations away from the end beyond which a sequence does not descend; its line is pale."""
+
 
 def convergence_rate(iteration: Any, objective: Any) -> tuple[np.ndarray, np.ndarray]:
     """``|f(t+1) − f*| / |f(t) − f*|`` with the last value as ``f*``.
@@ -77,12 +80,18 @@ def convergence_rates(
         for name, style in line_styles(histories).items():
             t, ratio = convergence_rate(histories[name]["iteration"], histories[name]["objective"])
             drawn = t <= (np.inf if most is None else most)
+            descends = np.mean(ratio[drawn] > 1) <= _RISES if drawn.any() else True
+            if not descends:
+                style |= {"alpha": 0.4, "linewidth": 0.7, "marker": "", "zorder": 1}
+            label = name if descends else f"{name} (not descending)"
             every = max(int(drawn.sum()) // 5, 1)
-            axes.plot(t[drawn], ratio[drawn], label=name, markersize=4, markevery=every, **style)
-            settled.append(ratio[drawn & (t >= _SETTLED)])
+            axes.plot(t[drawn], ratio[drawn], label=label, markersize=4, markevery=every, **style)
+            settled.append(ratio[drawn & (t >= _SETTLED) & descends])
         axes.axhline(1, color="0.35", linewidth=1, linestyle=(0, (2, 2)))
         axes.set(xlabel="iteration t", ylabel="|f(t+1) − f*| / |f(t) − f*|")
-        axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower right", handlelength=2.8)
+        axes.legend(
+            fontsize=8, ncols=2, loc="lower right", handlelength=2.8, framealpha=0.9, edgecolor="0.85"
+        )
         axes.set_ylim(*_limits(np.concatenate(settled)))
     return figure
 
