@@ -179,4 +179,6 @@ def _written(value: float | str | None, form: str) -> str:
         return _DASH
     if isinstance(value, str):
         return value
-    return f"{value:{form}}".replace("-", _MINUS)
+    if form.endswith("d") and math.isfinite(value):
+        value = round(value)
+    return f"{value:{form}}".replace("-", _MINUS) if math.isfinite(value) else str(value)
