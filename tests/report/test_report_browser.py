@@ -62,7 +62,7 @@ def make_page():
         (
             Section("Tables", ("Text.",), (
                 Table("One", "Caption.", ("up", "down", "word"), rows, "name", better=(1, -1, 0)),
-                Table("Wide", "", wide, (("r", tuple(Cell(float(j)) for j in range(30))),)),
+                Table("Wide", "", wide, (("r", tuple(Cell(float(j), 0.1, 1.0) for j in range(30))),)),
             )),
             Section("Figures", (), (Figure("L", "c", drawing()), Figure("P", "", drawing(photo=True)))),
         ),
@@ -155,7 +155,7 @@ def test_it_follows_the_system_into_the_dark_and_the_reader_out_of_it(open_page)
 
 
 def test_a_wide_table_scrolls_under_its_first_column(open_page):
-    tab = open_page(make_page(), viewport={"width": 700, "height": 600})
+    tab = open_page(make_page(), viewport={"width": 420, "height": 600})
     box = tab.locator(".table .scroll").nth(1)
     assert box.evaluate("box => box.scrollWidth > box.clientWidth")
     before = box.locator("tbody th").bounding_box()["x"]

@@ -288,7 +288,7 @@ def test_a_failure_keeps_the_old_page(tmp_path, monkeypatch):
         raise OSError
 
     monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(OSError, match="^$"):
+    with pytest.raises(OSError, match=r"^$"):
         write_page(page_of(table([2])), path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["index.html"]

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["convergence_curves"]
 
+_NUMBERS = {0.6: tuple(range(1, 10)), 1.3: (1, 2, 3, 5, 7), 3.0: (1, 2, 5)}
+"""First digits that are written on an axis of less than so many powers of ten."""
+
 
 def convergence_curves(
     histories: Mapping[str, Mapping[str, Mapping[str, Any]]], *, most: int | None = 200
@@ -62,6 +65,9 @@ def _few_numbers(axes: Axes) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+    low, high = axes.dataLim.intervaly
+    decades = np.log10(high / low)
+    subs = next((subs for most, subs in _NUMBERS.items() if decades < most), (1,))
+    axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=10))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter(NullFormatter())
