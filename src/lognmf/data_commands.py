@@ -107,15 +107,13 @@ def show(
             raise ValueError(msg)
         table = read(data, labels, image_shape, resize)
         entry = find(data) if is_name(data) else None
-        known = table.y is not None
-        names, y = np.unique(table.y, return_inverse=True) if known else (None, None)
-        if entry is not None and labels is None:
-            names = np.array(entry.class_names)
+        words, y = (None, None) if table.y is None else np.unique(table.y, return_inverse=True)
+        names = entry.class_names if entry is not None and labels is None else words
         figure = plots.samples(
             table.X,
             y,
             image_shape=table.image_shape,
-            class_names=names,
+            class_names=None if names is None else list(map(str, names)),
             points=entry is not None and entry.points,
             per_class=per_class,
             title=table.name if entry is None else entry.title,
