@@ -58,7 +58,7 @@ def info(name: Name) -> None:
         table.add_column(overflow="fold")
         for key, value in _facts(entry).items():
             table.add_row(key, value)
-    Console().print(table, markup=False)
+    Console(markup=False, highlight=False).print(table)  # a path may hold [brackets]
 
 
 def fetch(

@@ -118,7 +118,8 @@ def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
     dtype = X.dtype if X.dtype.kind == "f" else np.float64
     noisy = X + generator.normal(0.0, float(std), size=X.shape)
     noisy -= noisy.min()
-    noisy = noisy.astype(dtype, copy=False)
+    with np.errstate(over="ignore"):  # told below
+        noisy = noisy.astype(dtype, copy=False)
     if not np.isfinite(noisy).all():
         msg = f"X with noise of std {std} is too large for {np.dtype(dtype)}: divide X and std by a constant."
         raise ValueError(msg)

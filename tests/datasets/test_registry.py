@@ -1,6 +1,7 @@
 """What the registry says is whole, and true where the files are at hand."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,18 @@ def test_hashes_are_those_of_the_files(data_home):
     known = dict(reversed(line.split(maxsplit=1)) for line in sums.read_text().splitlines())
     told = {file.path: file.sha256 for entry in REGISTRY.values() for file in entry.files}
     assert {path: known[path] for path in told} == told
+
+
+def test_the_page_says_the_same():
+    page = Path(__file__).parents[2] / "docs" / "datasets.md"
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+    assert [row[0].strip("`") for row in rows] == list(REGISTRY)
+    for row, entry in zip(rows, REGISTRY.values(), strict=True):
+        way = "built in" if not entry.files else "ask the owners" if entry.ask else "downloaded"
+        picture = "×".join(map(str, entry.image_shape)) if entry.image_shape else "-"
+        sizes = [str(entry.samples), str(entry.features), str(entry.classes), picture]
+        assert row[1:] == [entry.title, entry.paper or "-", *sizes, entry.licence, way]
