@@ -330,7 +330,7 @@ READ = ["fit", "x.npy", *QUICK]
 COMPARE = ["compare", "x.npy", *QUICK]
 REFUSALS = {
     "no command": (["fot"], "No such command 'fot'"),
-    "no argument": (["fit", *QUICK], "Missing argument 'FILE'"),
+    "no argument": (["fit", *QUICK], "Missing argument 'DATA'"),
     "no components": (["fit", "x.npy"], "Missing option '--components'"),
     "unknown option": ([*READ, "--lambda", "3"], "No such option: --lambda"),
     "components no number": (["fit", "x.npy", "-k", "ten"], "Invalid value for '--components'"),
@@ -366,7 +366,7 @@ REFUSALS = {
     "out exists": ([*READ, "--out", "old"], "already exists: choose another one with --out"),
     "out is precious": ([*READ, "--out", ".", "--force"], "because it holds other files"),
     "sparse": (["fit", "sparse.npz", *QUICK, "--model", "rmnmf"], "takes no sparse data"),
-    "compare: nothing": (["compare"], "Missing argument 'FILE'"),
+    "compare: nothing": (["compare"], "Missing argument 'DATA'"),
     "compare: parts": (["compare", "x.npy"], "because x has no labels: give -k or --labels"),
     "compare: no parts": (["compare", "x.npy", "-k", "0"], "-k must be an integer >= 1; got 0."),
     "compare: models": ([*COMPARE, "--models", "nmf,svd"], "--models must be among nmf, gnmf"),

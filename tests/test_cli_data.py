@@ -45,7 +45,7 @@ def pictures(here, rng):
 def test_list(run):
     code, out, _ = run("data", "list")
     assert code == 0
-    lines = {line.split()[0]: line for line in out.splitlines()}
+    lines = {line.split()[0]: line.rstrip() for line in out.splitlines()}
     assert set(datasets.NAMES) < set(lines)
     assert lines["yale"].endswith("to fetch")
     assert lines["jaffe"].endswith("ask the owners")
@@ -55,7 +55,7 @@ def test_list(run):
 
 def test_list_says_what_is_here(run, data_home, monkeypatch):
     monkeypatch.setenv("LOGNMF_DATA", str(data_home))
-    assert run("data", "list")[1].count(" here") == 10
+    assert run("data", "list")[1].count(" here ") == 10
 
 
 def test_info(run, here):
@@ -143,10 +143,8 @@ def test_a_failed_show_leaves_nothing(run, here, monkeypatch):
 
 
 def test_show_refusals(run):
-    assert (
-        "--out must end in .png, .pdf or .svg; got x.txt"
-        in run("data", "show", "digits", "--out", "x.txt")[2]
-    )
+    told = run("data", "show", "digits", "--out", "x.txt")[2]
+    assert "--out must end in .png, .pdf or .svg; got x.txt" in told
     assert "is a folder: name a file in it" in run("data", "show", "digits", "--out", ".")[2]
     assert "There is no file gone" in run("data", "show", "gone")[2]
 
@@ -184,7 +182,7 @@ def test_sizes(run, pictures, here):
     assert "--resize 6x5" in err
     assert run("compare", "pics", "--max-iter", 3, "--resize", "5x5", "--models", "nmf,ls-nmf")[0] == 0
     for bad, told in (("5", "--resize must be height x width"), ("0x4", "--resize must be an integer >= 1")):
-        code, _, err = run("compare", "pics", "--resize", bad)
+        code, _, err = run("compare", "pics", "--resize", bad, "--out", "other")
         assert code == 2
         assert told in err
     assert "--resize is for a folder" in run("fit", "digits", "-k", 2, "--resize", "4x4")[2]

@@ -297,7 +297,7 @@ def test_a_column_wins_over_a_file(tmp_path, monkeypatch):
 
 
 def test_no_file(tmp_path):
-    told = r"no file .*gone\.csv: give a csv, .* file, a folder .* or the name of a data set \(semeion, .*digits\)"
+    told = r"no file .*gone\.csv: give a csv, .* file, a folder .*, or the name of a data set \(semeion, .*\)"
     with pytest.raises(FileNotFoundError, match=told):
         read_table(tmp_path / "gone.csv")
     with pytest.raises(FileNotFoundError, match="There is no file"):
