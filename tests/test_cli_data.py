@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from PIL import Image
 
 from lognmf import cli, datasets, plots
@@ -147,6 +148,15 @@ def test_show_refusals(run):
     assert "--out must end in .png, .pdf or .svg; got x.txt" in told
     assert "is a folder: name a file in it" in run("data", "show", "digits", "--out", ".")[2]
     assert "There is no file gone" in run("data", "show", "gone")[2]
+
+
+def test_show_tables(run, here):
+    sp.save_npz("sparse.npz", sp.csr_array(np.eye(6)))
+    assert run("data", "show", "sparse.npz", "--image-shape", "2x3")[0] == 0
+    np.save("missing.npy", [[1.0, np.nan]])
+    code, _, err = run("data", "show", "missing.npy")
+    assert code == 2
+    assert "missing.npy has 1 missing or infinite entries" in err
 
 
 def test_show_a_folder(run, here, pictures):

@@ -94,6 +94,7 @@ def show(
     """Draw samples of each class into a picture."""
     with _interruptible(), _worded(ValueError, OSError, MemoryError):
         import numpy as np
+        import scipy.sparse as sp
 
         from lognmf import plots
         from lognmf.inputs import read
@@ -110,7 +111,7 @@ def show(
         words, y = (None, None) if table.y is None else np.unique(table.y, return_inverse=True)
         names = entry.class_names if entry is not None and labels is None else words
         figure = plots.samples(
-            table.X,
+            table.X.toarray() if sp.issparse(table.X) else table.X,
             y,
             image_shape=table.image_shape,
             class_names=None if names is None else list(map(str, names)),

@@ -56,13 +56,12 @@ def load(
     """
     table = read(file, labels, image_shape, resize)
     source = _source(file, labels, table)
-    _check_finite(table, file)
     X = _checked(table.X, estimators)
     return replace(table, X=normalize(X) if scale else X), source
 
 
 def read(file: str, labels: str | None, image_shape: str | None, resize: str | None) -> Table:
-    """Read a table as it is.
+    """Read a table as it is; refused if entries are missing.
 
     Parameters
     ----------
@@ -75,6 +74,7 @@ def read(file: str, labels: str | None, image_shape: str | None, resize: str | N
     """
     shape, size = _shape("--image-shape", image_shape), _shape("--resize", resize)
     table = read_table(file, labels, resize=size)
+    _check_finite(table, file)
     if shape is None:
         return table
     pixels = shape[0] * shape[1]
