@@ -153,10 +153,9 @@ def test_show_refusals(run):
 def test_show_tables(run, here):
     sp.save_npz("sparse.npz", sp.csr_array(np.eye(6)))
     assert run("data", "show", "sparse.npz", "--image-shape", "2x3")[0] == 0
-    np.save("missing.npy", [[1.0, np.nan]])
-    code, _, err = run("data", "show", "missing.npy")
-    assert code == 2
-    assert "missing.npy has 1 missing or infinite entries" in err
+    np.save("missing.npy", [[1.0, np.nan, 0.0], [np.nan, np.nan, np.inf]])
+    assert run("data", "show", "missing.npy")[0] == 0
+    assert run("data", "show", "missing.npy", "--image-shape", "1x3", "--force")[0] == 0
 
 
 def test_show_a_folder(run, here, pictures):

@@ -58,6 +58,14 @@ def test_other_samples_are_curves(X):
     assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [6, 6, 6]
 
 
+def test_missing_entries_do_not_spoil_the_scale(X):
+    X[3, 2], X[4, 1] = np.nan, np.inf
+    figure = plots.samples(X, image_shape=(3, 2))
+    known = X[np.isfinite(X)]
+    assert {image.get_clim() for image in images(figure)} == {(known.min(), known.max())}
+    figure.canvas.draw()
+
+
 def test_constant_data():
     plots.samples(np.zeros((3, 4)), image_shape=(2, 2)).canvas.draw()
     plots.samples(np.zeros((3, 4))).canvas.draw()

@@ -38,7 +38,7 @@ def samples(
     Parameters
     ----------
     X : array of shape (n, p)
-        Samples, all drawn on one scale.
+        Samples, all drawn on one scale; missing entries stay white.
     y : array of shape (n,), optional
         Classes 0, 1, …. Without them samples of the whole set are drawn. At most 40 classes are shown.
     image_shape : (int, int), optional
@@ -76,7 +76,8 @@ def samples(
     figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + 0.5)
     axes = figure.subplots()
     draw = _draw_picture if image_shape is not None else _draw_path if points else _draw_curve
-    limits = float(X.min()), float(X.max())
+    known = X[np.isfinite(X)]
+    limits = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     for place, (row, name) in enumerate(zip(rows, names, strict=True)):
         left, top = place // high * block + label, -(place % high) * pitch
         axes.text(
