@@ -182,3 +182,22 @@ def test_pyplot_is_not_touched():
     plots.fit_times({"Yale": {"NMF": 0.5}})
     plots.convergence_rates({"Yale": {"NMF": history()}})
     assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def test_a_dollar_sign_is_no_formula():
+    odd = "a $b_{ $c"
+    line, rows = history(), [{"gamma": 1.0, "alpha": g, "beta": g, "accuracy": 0.5} for g in WEIGHTS]
+    found = {"iteration": [1], "sparseness_U": [0.2], "sparseness_V": [0.5]}
+    for figure in (
+        plots.scores_by_weight({odd: rows}),
+        plots.score_maps({odd: rows}),
+        plots.convergence_curves({odd: {odd: line}}),
+        plots.convergence_rates({odd: {odd: line}}),
+        plots.fit_times({odd: {odd: 1.0}}),
+        plots.sparseness_curves({odd: {odd: found}}),
+        plots.samples_of_sets({odd: (np.eye(4), (2, 2))}),
+        plots.noise_levels({odd: ({odd: np.eye(4)}, (2, 2))}),
+        plots.parts_of_models({odd: np.eye(4)}, (2, 2)),
+        plots.parts(np.eye(4), feature_names=[odd] * 4),
+    ):
+        assert len(png(figure)) > 500

@@ -26,27 +26,6 @@ def X(rng):
     return rng.random((12, 6))
 
 
-def test_samples_have_a_row_for_each_class(X):
-    y = np.repeat([7, 3, 5], 4)
-    figure = plots.samples(X, (2, 3), y, class_names=["three", "five", "<seven>"], per_class=2)
-    assert ticks(drawn(figure)[0].yaxis) == ["three", "five", "<seven>"]
-    rows = pictures(figure)
-    assert [len(row) for row in rows] == [2, 2, 2]
-    for row, members in zip(rows, ([4, 7], [8, 11], [0, 3]), strict=True):
-        np.testing.assert_array_equal(row, X[members].reshape(2, 2, 3))
-    assert len(png(figure)) > 1000
-
-
-def test_many_classes_are_cut_and_it_is_said(rng):
-    figure = plots.samples(rng.random((60, 4)), (2, 2), np.arange(60) // 2, n_classes=5)
-    assert len(pictures(figure)) == 5
-    assert "5 of 30 classes" in figure.get_suptitle()
-
-
-def test_samples_without_classes_fill_rows(X):
-    assert [len(row) for row in pictures(plots.samples(X, (2, 3), per_class=5))] == [5, 5, 2]
-
-
 def test_sets_of_different_shapes(X, rng):
     figure = plots.samples_of_sets({"A": (X, (2, 3)), "B": (rng.random((5, 8)), (4, 2))}, count=4)
     rows = pictures(figure)
@@ -82,11 +61,11 @@ def test_reconstructions_stand_below_their_originals(X):
 
 def test_pictures_need_a_fitting_shape(X):
     with pytest.raises(ValueError, match=r"\(3, 5\) has 15 pixels, but a sample has 6 features"):
-        plots.samples(X, (3, 5))
+        plots.samples_of_sets({"A": (X, (3, 5))})
 
 
 def test_words_do_not_leave_the_figure(X):
-    figure = plots.samples(X, (2, 3), np.repeat(["a rather long name", "b"], 6))
+    figure = plots.samples_of_sets({"a rather long name": (X, (2, 3)), "b": (X, (2, 3))})
     png(figure)
     for label in drawn(figure)[0].get_yticklabels():
         assert label.get_window_extent().x0 >= 0
@@ -94,7 +73,7 @@ def test_words_do_not_leave_the_figure(X):
 
 def test_pictures_of_one_value_and_tensors():
     torch = pytest.importorskip("torch")
-    assert len(png(plots.samples(torch.zeros(3, 4), (2, 2), torch.tensor([0, 1, 1])))) > 500
+    assert len(png(plots.samples_of_sets({"zeros": (torch.zeros(3, 4), (2, 2))}))) > 500
 
 
 def test_spread_out():

@@ -7,7 +7,8 @@ from lognmf.plots.history import convergence
 from lognmf.plots.ranking import comparison
 from lognmf.plots.rates import convergence_rate, convergence_rates
 from lognmf.plots.reconstruction import reconstructions
-from lognmf.plots.samples import noise_levels, samples, samples_of_sets
+from lognmf.plots.sample_sets import noise_levels, samples_of_sets
+from lognmf.plots.samples import samples
 from lognmf.plots.sparseness import sparseness_curves
 from lognmf.plots.times import fit_times
 from lognmf.plots.weight_lines import scores_by_weight

@@ -27,7 +27,6 @@ def draw_rows(
     heads: Sequence[str] = (),
     group: int = 0,
     cmaps: Mapping[str, str] | None = None,
-    title: str = "",
 ) -> Figure:
     """Rows of pictures with their names to the left; every picture on its own scale of greys.
 
@@ -41,8 +40,6 @@ def draw_rows(
         Columns that belong together, with a gap behind them; 0 for none.
     cmaps : mapping of str to str, optional
         Colour maps of rows that have signs, centred at zero.
-    title : str, default=""
-        What stands above all.
 
     Returns
     -------
@@ -54,29 +51,29 @@ def draw_rows(
     tops = -np.concatenate(([0.0], np.cumsum([height + _GAP for height in heights])))
     across, down = lefts[-1] + 1, -tops[-1]
     unit = min(_LARGEST, _WIDEST / across, _TALLEST / down)
-    figure, axes = _axes(unit * across, unit * down, max(len(name) for name, _ in rows), bool(heads), title)
+    figure, axes = _axes(unit * across, unit * down, max(len(name) for name, _ in rows), bool(heads))
     for top, (name, pictures) in zip(tops, rows, strict=False):
         for left, picture in zip(lefts, pictures, strict=False):
             _place(axes, picture, (left, top), (cmaps or {}).get(name))
     axes.set(xlim=(0, across), ylim=(-down, 0))
     middles = [top - height / 2 for top, height in zip(tops, heights, strict=False)]
-    axes.set_yticks(middles, [name for name, _ in rows], fontsize=10, color=DARK)
+    axes.set_yticks(middles, [name for name, _ in rows], fontsize=10, color=DARK, parse_math=False)
     heads = heads[:columns]
-    axes.set_xticks([left + 0.5 for left in lefts[: len(heads)]], heads, fontsize=9, color=DARK)
+    axes.set_xticks(
+        [left + 0.5 for left in lefts[: len(heads)]], heads, fontsize=9, color=DARK, parse_math=False
+    )
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return figure
 
 
-def _axes(width: float, height: float, letters: int, heads: bool, title: str) -> tuple[Figure, Axes]:
+def _axes(width: float, height: float, letters: int, heads: bool) -> tuple[Figure, Axes]:
     """A figure and axes of this size in inches, with just the room that the words around them take."""
-    left, top = 0.085 * letters + 0.15, 0.08 + 0.25 * heads + 0.3 * bool(title)
+    left, top = 0.085 * letters + 0.15, 0.08 + 0.25 * heads
     room = max(left + width + 0.1, 3.0), top + height + 0.05
     figure = new_figure(*room)
     figure.set_layout_engine("none")
-    if title:
-        figure.suptitle(title, fontsize=11, color=DARK, y=1 - 0.08 / room[1], va="top")
     place = (left / room[0], 0.05 / room[1], width / room[0], height / room[1])
     return figure, figure.add_axes(place)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.plots.palette import line_styles
-from lognmf.plots.panels import panels
+from lognmf.plots.panels import panels, plain_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,9 +89,10 @@ def convergence_rates(
             settled.append(ratio[drawn & (t >= _SETTLED) & descends])
         axes.axhline(1, color="0.35", linewidth=1, linestyle=(0, (2, 2)))
         axes.set(xlabel="iteration t", ylabel="|f(t+1) − f*| / |f(t) − f*|")
-        axes.legend(
+        legend = axes.legend(
             fontsize=8, ncols=2, loc="lower right", handlelength=2.8, framealpha=0.9, edgecolor="0.85"
         )
+        plain_words(legend)
         axes.set_ylim(*_limits(np.concatenate(settled)))
     return figure
 

@@ -130,7 +130,7 @@ def _figures(comparison: Comparison, figures: Mapping[str, Drawing]) -> list[Fig
         )
         found.append(Figure("Parts", caption, figures["parts"]))
     if table.image_shape is not None and not sp.issparse(table.X):
-        drawing = plots.samples(table.X, table.image_shape, table.y, per_class=10)
+        drawing = plots.samples(table.X, table.y, image_shape=table.image_shape)
         found.append(Figure("Data", "Samples as they were fitted.", drawing))
     return found
 
