@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from lognmf import plots
 from lognmf.comparison import Row, known_columns
+from lognmf.plots.gallery import spread_out
 from lognmf.report.page import Cell, Figure, Highlight, Page, Section, Table
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ _MEANING = (
     "sparse: Hoyer's sparseness of the factors. error: the norm of X − VUᵀ. seconds: of the fit alone."
 )
 
+_MOST_CLASSES = 12
 _WEIGHTS = ("alpha", "beta", "gamma", "lam")
 _SILENT = ("verbose", "warm_start")
 """Parameters that change nothing in a result."""
@@ -130,9 +133,19 @@ def _figures(comparison: Comparison, figures: Mapping[str, Drawing]) -> list[Fig
         )
         found.append(Figure("Parts", caption, figures["parts"]))
     if table.image_shape is not None and not sp.issparse(table.X):
-        drawing = plots.samples(table.X, table.y, image_shape=table.image_shape)
-        found.append(Figure("Data", "Samples as they were fitted.", drawing))
+        shown = _few_classes(table.y, len(table.X))
+        y = None if table.y is None else table.y[shown]
+        drawing = plots.samples(table.X[shown], y, image_shape=table.image_shape)
+        found.append(Figure("Data", "Samples of some classes, as they were fitted.", drawing))
     return found
+
+
+def _few_classes(y: np.ndarray | None, n: int) -> np.ndarray:
+    """Samples of an even selection of the classes."""
+    if y is None:
+        return np.arange(n)
+    classes = np.unique(y)
+    return np.flatnonzero(np.isin(y, classes[spread_out(len(classes), _MOST_CLASSES)]))
 
 
 def _shared(parameters: Mapping[str, Mapping[str, Any]]) -> str:
