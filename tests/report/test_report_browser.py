@@ -2,9 +2,10 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
-from test_report_page import EVIL, drawing, evil_page
+from test_report_page import EVIL, drawing, evil_page, table
 
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table, write_page
 
@@ -175,6 +176,19 @@ def test_it_prints_light_with_its_notes_and_without_its_buttons(open_page):
     tab.evaluate("dispatchEvent(new Event('afterprint'))")
     assert tab.locator("details").get_attribute("open") is None
     assert tab.pdf().startswith(b"%PDF")
+
+
+def test_the_contents_follow_the_reader(open_page):
+    section = Section("Part", ("A paragraph.",) * 20, (table([1.0]),))
+    sections = tuple(replace(section, title=f"Part {i}") for i in range(40))
+    tab = open_page(Page("Long", "", sections), viewport={"width": 1400, "height": 600})
+    assert tab.locator("nav a[aria-current]").inner_text() == "Part 0"
+    tab.locator("#part-30").evaluate("part => part.scrollIntoView({behavior: 'instant'})")
+    current = tab.locator("nav a[aria-current]", has_text="Part 30")
+    current.wait_for()
+    place = current.bounding_box()
+    assert 0 <= place["y"] <= 600 - place["height"]
+    assert abs(tab.locator("#part-30").bounding_box()["y"]) < 50  # the page stays where it is
 
 
 def test_evil_texts_stay_texts(open_page):
