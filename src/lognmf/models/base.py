@@ -18,6 +18,7 @@ from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, na
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import Codes
 from lognmf.core.state import Solution, State
+from lognmf.core.threads import threads_for
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.spectral_start import spectral
 from lognmf.models.validation import Samples, check_codes, check_factor, check_samples
@@ -153,13 +154,19 @@ class FactorModel(
         self._check_parameters()
         features = {name: getattr(self, name) for name in _FEATURES if hasattr(self, name)}
         try:
-            return self._fit_checked(check_samples(self, X, reset=True, mask=mask), given)
+            data = check_samples(self, X, reset=True, mask=mask)
+            with threads_for(self._largest_product(data.X)):
+                return self._fit_checked(data, given)
         except BaseException:
             # What the last fit said of its features goes with what is left of that fit.
             for name in _FEATURES:
                 self.__dict__.pop(name, None)
             self.__dict__.update(features)
             raise
+
+    def _largest_product(self, X: Matrix) -> int:
+        """Operations of the product of ``X`` with a factor."""
+        return 2 * math.prod(X.shape) * self.n_components * self.n_init
 
     def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
         W = self._graph(data.X)
@@ -250,8 +257,9 @@ class FactorModel(
     def _encode(self, data: Samples) -> Array:
         """Codes (m, k) of checked samples."""
         U = like(to_numpy(self.components_).T, factor_pattern(data.X))
-        rule, state = Codes.of(data.X, U, M=data.M, **self._code_options())
-        solution = iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2)
+        with threads_for(self._largest_product(data.X)):
+            rule, state = Codes.of(data.X, U, M=data.M, **self._code_options())
+            solution = iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2)
         return _copy(solution.state.V[0, ...])
 
     def __sklearn_tags__(self) -> Any:
