@@ -1,11 +1,13 @@
-"""The paper's eight data sets from the folder that LOGNMF_DATA names, samples of unit norm in rows."""
+"""Data sets with samples of unit norm in rows: the paper's eight, from the folder that LOGNMF_DATA
+names, and small ones of scikit-learn."""
 
 import os
 from pathlib import Path
 
 import numpy as np
 from scipy.io import loadmat
-from sklearn.preprocessing import normalize
+from sklearn import datasets
+from sklearn.preprocessing import minmax_scale, normalize
 
 
 def _mat(path, data="fea", labels="gnd", rows=None):
@@ -40,8 +42,22 @@ READERS = {
 }
 
 
+SMALL = {
+    "digits": datasets.load_digits,
+    "iris": datasets.load_iris,
+    "wine": datasets.load_wine,
+    "cancer": datasets.load_breast_cancer,
+}
+"""Sets that come with scikit-learn; features are scaled to [0, 1] before the samples."""
+
+ALL = (*READERS, *SMALL)
+
+
 def load(name):
     """``X`` (n, p) float64 with unit-norm rows, ``y`` (n,)."""
+    if name in SMALL:
+        X, y = SMALL[name](return_X_y=True)
+        return normalize(X if name == "digits" else minmax_scale(X)), y
     home = os.environ.get("LOGNMF_DATA")
     if not home:
         raise SystemExit("Set LOGNMF_DATA to the folder of the benchmark data sets.")

@@ -61,7 +61,7 @@ def test_the_folder_tells_what_was_tried_and_chosen(run, here):
     assert (here / "r" / "sensitivity.png").stat().st_size > 5000
     summary, rows = read(here / "r")
     tuning = summary["tuning"]
-    assert tuning["criterion"] == "balanced_cut"
+    assert tuning["criterion"] == "balanced_modularity"
     assert tuning["seeds"] == [0, 1, 2]
     assert tuning["grid"] == {name: list(WEIGHTS[name]) for name in ("beta", "lam")}
     assert len(rows) == 3 * 5 * 3
@@ -99,7 +99,7 @@ def test_given_weights_stay_and_iterations_are_chosen(run, here):
     assert summary["tuning"]["grid"] == {"max_iter": list(ITERATIONS)}
     assert {row["lam"] for row in rows} == {"10.0"}
     assert summary["settings"]["parameters"]["lam"] == 10
-    assert places(out) == ["1.", "2.", "3.", "4."]
+    assert places(out) == ["1.", "2.", "3.", "4.", "5."]
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from lognmf.comparison import Row
+from lognmf.study.select import LOOKED_AT
 from lognmf.study.standings import standings
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _COLUMNS = {
 _CRITERIA = {
     "normalized_cut": "the least cut of the neighbour graph",
     "balanced_cut": "the most even clusters among the least cuts of the neighbour graph",
+    "balanced_modularity": "neighbours that stay together (modularity) in clusters of even size (balance)",
 }
 """Criteria of a choice in words."""
 
@@ -104,14 +106,14 @@ def tried(tuned: Tuned) -> Table:
     rich.table.Table
     """
     ranked = standings(tuned.rows, tuned.by)
-    names = list(tuned.setting)
+    names, looked_at = list(tuned.setting), ("score", *LOOKED_AT[tuned.by])
     table = Table(box=None, pad_edge=False, collapse_padding=True)
-    for title in ("", *names, "score", "cut", "balance"):
-        table.add_column(title.replace("_", " "), justify="right")
+    for title in ("", *names, *looked_at):
+        table.add_column(title.removeprefix("normalized_").replace("_", " "), justify="right")
     shown = range(len(ranked)) if len(ranked) <= _BEST + 1 else (*range(_BEST), len(ranked) - 1)
     for place in shown:
         found = ranked[place]
-        numbers = (f"{found[name]:.4f}" for name in ("score", "normalized_cut", "balance"))
+        numbers = (f"{found[name]:.4f}" for name in looked_at)
         table.add_row(f"{place + 1}.", *(f"{found[name]:g}" for name in names), *numbers)
     return table
 

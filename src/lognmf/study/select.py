@@ -11,7 +11,7 @@ import numpy as np
 
 from lognmf.parameters import check_choice
 
-__all__ = ["CRITERIA", "Choice", "select"]
+__all__ = ["CRITERIA", "LOOKED_AT", "Choice", "select"]
 
 RESULTS = (
     "seed",
@@ -24,6 +24,7 @@ RESULTS = (
     "sparseness_V",
     "n_outliers",
     "normalized_cut",
+    "modularity",
     "clusters",
     "balance",
     "accuracy",
@@ -62,10 +63,12 @@ def select(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> Cho
     ----------
     rows : sequence of mappings
         Rows of `fit_grid`, made with ``n_clusters`` or ``y``.
-    by : {"normalized_cut", "balanced_cut"}, default="normalized_cut"
+    by : {"normalized_cut", "balanced_cut", "balanced_modularity"}, default="normalized_cut"
         "normalized_cut": the clustering cuts least of the neighbour graph, where a cluster
         without samples counts as one that is cut in full. "balanced_cut": the most even
         cluster sizes among the settings whose cut is within 5 % + 0.05 of the least.
+        "balanced_modularity": the largest sum of modularity on the neighbour graph and
+        balance of the cluster sizes; the score is what is missing to their most, 2.
 
     Returns
     -------
@@ -83,6 +86,9 @@ def select(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> Cho
     check_choice("by", by, CRITERIA)
     if not rows or any("normalized_cut" not in row for row in rows):
         msg = "select needs rows with a normalised cut: give fit_grid n_clusters (or y)."
+        raise ValueError(msg)
+    if by == "balanced_modularity" and any("modularity" not in row for row in rows):
+        msg = f"by={by!r} needs rows with a modularity: fit the grid again, these are older."
         raise ValueError(msg)
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -112,5 +118,26 @@ def _most_balanced(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> n
     return np.where(good, imbalance, 1 + cuts)
 
 
-CRITERIA = {"normalized_cut": _least_cut, "balanced_cut": _most_balanced}
+def _most_modular(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> np.ndarray:
+    """What modularity and balance lack; both are at most 1 and count alike.
+
+    The modularity asks whether neighbours stay together, every edge counting the same; a cut
+    sums over clusters, so that a few tiny ones decide it. The balance keeps large clusters from
+    swallowing others, to which the graph alone is nearly blind.
+    """
+    return np.array([np.mean([2 - row["modularity"] - row["balance"] for row in group]) for group in groups])
+
+
+CRITERIA = {
+    "normalized_cut": _least_cut,
+    "balanced_cut": _most_balanced,
+    "balanced_modularity": _most_modular,
+}
 """Scores of settings by name, lower is better: ``(mean cuts, rows of each setting) -> values``."""
+
+LOOKED_AT = {
+    "normalized_cut": ("normalized_cut",),
+    "balanced_cut": ("normalized_cut", "balance"),
+    "balanced_modularity": ("modularity", "balance"),
+}
+"""Columns of the rows that a criterion weighs."""

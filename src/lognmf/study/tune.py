@@ -26,8 +26,9 @@ WEIGHTS = {
 }
 """Weights that are tried, for samples of unit norm."""
 
-ITERATIONS = (10, 30, 100, 300)
-"""Iterations that are tried from the spectral start: how far the data may lead away from the graph."""
+ITERATIONS = (0, 10, 30, 100, 300)
+"""Iterations that are tried from the spectral start: how far the data may lead away from the graph.
+Among them is none, as there are data, faces in changing light for one, where each step does harm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ def tune(
     grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
     n_clusters: int | None = None,
     seeds: Iterable[int] = (0, 1, 2),
-    by: str = "balanced_cut",
+    by: str = "balanced_modularity",
     init: str = "spectral",
     max_iter: int | None = None,
     device: str | None = None,
@@ -100,7 +101,7 @@ def tune(
         Clusters for k-means; default ``n_components``.
     seeds : iterable of int, default=(0, 1, 2)
         Each is the ``random_state`` of a start and of its k-means.
-    by : {"balanced_cut", "normalized_cut"}, default="balanced_cut"
+    by : {"balanced_modularity", "balanced_cut", "normalized_cut"}, default="balanced_modularity"
         Criterion, as for `select`.
     init : str, default="spectral"
         Start, one of those the model has.
@@ -171,7 +172,7 @@ def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[
     --------
     >>> from lognmf import GraphNMF
     >>> default_grid(GraphNMF(init="spectral"))
-    {'lam': (0.01, 0.1, 1.0, 10.0, 100.0), 'max_iter': (10, 30, 100, 300)}
+    {'lam': (0.01, 0.1, 1.0, 10.0, 100.0), 'max_iter': (0, 10, 30, 100, 300)}
     """
     tried: dict[str, tuple[float, ...]] = {name: WEIGHTS[name] for name in model._weights}
     if model.init == "spectral":
