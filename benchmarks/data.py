@@ -50,11 +50,40 @@ SMALL = {
 }
 """Sets that come with scikit-learn; features are scaled to [0, 1] before the samples."""
 
-ALL = (*READERS, *SMALL)
+def _half(y, draw):
+    """Samples of half of the classes."""
+    classes = np.random.default_rng(draw).permutation(y.max() + 1)[: (y.max() + 1) // 2]
+    return np.isin(y, classes)
+
+
+def _uneven(y, draw):
+    """Samples such that the largest class has some ten times the samples of the smallest."""
+    rng = np.random.default_rng(draw)
+    return rng.random(len(y)) < rng.permutation(np.geomspace(0.1, 1, y.max() + 1))[y]
+
+
+PARTS = {
+    "half0": lambda y: _half(y, 0),
+    "half1": lambda y: _half(y, 1),
+    "uneven0": lambda y: _uneven(y, 0),
+    "uneven1": lambda y: _uneven(y, 1),
+}
+"""Parts of a data set, to see whether what holds for the whole is luck."""
+
+ALL = [name + part for name in (*READERS, *SMALL) for part in ("", *(f":{part}" for part in PARTS))]
 
 
 def load(name):
-    """``X`` (n, p) float64 with unit-norm rows, ``y`` (n,)."""
+    """``X`` (n, p) float64 with unit-norm rows, ``y`` (n,); ``name:part`` loads a part."""
+    name, _, part = name.partition(":")
+    X, y = _whole(name)
+    if part:
+        keep = PARTS[part](y)
+        X, y = X[keep], y[keep]
+    return X, np.unique(y, return_inverse=True)[1]
+
+
+def _whole(name):
     if name in SMALL:
         X, y = SMALL[name](return_X_y=True)
         return normalize(X if name == "digits" else minmax_scale(X)), y

@@ -2,6 +2,7 @@
 
     LOGNMF_DATA=… python benchmarks/label_free.py --device cuda --out FILE
     python benchmarks/label_free.py --data digits iris wine cancer --out FILE
+    LOGNMF_DATA=… python benchmarks/label_free.py --quick --data EYaleB:half0 digits:uneven0 … --out FILE
     python benchmarks/label_free.py --read FILE
 
 LS-NMF and RLS-NMF over `tune`'s grid, from the random and from the spectral start, several seeds;
@@ -13,6 +14,7 @@ only judge.
 
 import argparse
 import csv
+import itertools
 import time
 import warnings
 
@@ -24,7 +26,7 @@ from sklearn.decomposition import NMF
 import data
 from lognmf import MODELS, fit_grid, knn_graph
 from lognmf.metrics import clustering_accuracy
-from lognmf.study.select import CRITERIA, select
+from lognmf.study.select import CRITERIA, best_row, select
 from lognmf.study.tune import ITERATIONS, default_grid
 
 GRIDS = {
@@ -70,18 +72,23 @@ def run(options):
         X, y = data.load(name)
         k, seeds = len(np.unique(y)), range(options.seeds)
         start = time.perf_counter()
-        for method, (model, parameters, iterations) in GRIDS.items():
-            model = MODELS[model](k, eval_every=10, **parameters)
-            grid = default_grid(model, fixed=("max_iter",))
-            for max_iter in iterations:
-                result = fit_grid(model, X, grid, seeds=seeds, y=y, device=options.device, max_iter=max_iter)
-                rows += [{"data": name, "method": method, "max_iter": max_iter, **row} for row in result.rows]
-        for method, (model, parameters) in DEFAULTS.items():
-            model = MODELS[model](k, **parameters)
-            result = fit_grid(model, X, {"lam": [model.lam]}, seeds=seeds, y=y, device=options.device)
+        for method in options.methods:
+            if method in GRIDS:
+                model, parameters, iterations = GRIDS[method]
+                model = MODELS[model](k, **parameters)
+                grid = default_grid(model) | {"max_iter": iterations}
+                if options.quick:
+                    grid |= {"alpha": [0.01], "beta": [0.01]}
+            elif method in DEFAULTS:
+                model, parameters = DEFAULTS[method]
+                model = MODELS[model](k, **parameters)
+                grid = {"max_iter": [model.max_iter]}
+            else:
+                continue
+            result = fit_grid(model, X, grid, seeds=seeds, y=y, device=options.device)
             rows += [{"data": name, "method": method, **row} for row in result.rows]
         fitted = time.perf_counter() - start
-        tasks = [(peer, seed) for peer in PEERS for seed in seeds]
+        tasks = [(peer, seed) for peer in PEERS if peer in options.methods for seed in seeds]
         found = Parallel(n_jobs=options.jobs)(delayed(peer_accuracy)(p, X, y, k, seed) for p, seed in tasks)
         rows += [
             {"data": name, "method": peer, "seed": seed, "accuracy": accuracy}
@@ -113,8 +120,8 @@ def _number(text):
         return text
 
 
-def report(path):
-    rows = list(read(path))
+def report(paths):
+    rows = [row for path in paths for row in read(path)]
     names = list(dict.fromkeys(row["data"] for row in rows))
     print("mean accuracy in percent over the seeds, and over all sets:", *names)
 
@@ -123,7 +130,7 @@ def report(path):
 
     for method in (*PEERS, *DEFAULTS):
         found = [[r["accuracy"] for r in rows if (r["data"], r["method"]) == (n, method)] for n in names]
-        if all(found):
+        if names and all(found):
             line(method, [np.mean(values) for values in found])
     for method in GRIDS:
         fits = {n: [r for r in rows if (r["data"], r["method"]) == (n, method)] for n in names}
@@ -139,10 +146,22 @@ def report(path):
             picks = {n: key(select([strip(r) for r in fits[n]], criterion).setting) for n in names}
             chosen = {n: means[n][picks[n]] for n in names}
             line(f"{method}, {criterion}", list(chosen.values()))
-            ratio = np.mean([chosen[n] / best[n] for n in names])
-            print(f"{'':48s} chosen / best in the grid: {ratio:.3f} in the mean")
+            returned = [tuned_accuracy(fits[n], criterion) for n in names]
+            line(f"{method}, {criterion}, returned", returned)
+            ratios = (np.mean([found / best[n] for n, found in zip(names, accuracies, strict=True)])
+                      for accuracies in (chosen.values(), returned))  # fmt: skip
+            print(f"{'':48s} setting / best: {{:.3f}}, returned / best: {{:.3f}}".format(*ratios))
             for n in names:
                 print(f"{'':50s}{n}:", ", ".join(f"{name} {value:g}" for name, value in picks[n]))
+
+
+def tuned_accuracy(rows, criterion):
+    """Mean accuracy of the model that `tune` returns, over all threes of the seeds."""
+    found = []
+    for seeds in itertools.combinations(sorted({row["seed"] for row in rows}), 3):
+        own = [strip(row) for row in rows if row["seed"] in seeds]
+        found.append(own[best_row(own, select(own, criterion).setting, criterion)]["accuracy"])
+    return np.mean(found)
 
 
 def strip(row):
@@ -167,13 +186,16 @@ def main():
     parser.add_argument("--data", nargs="+", default=list(data.READERS), choices=data.ALL)
     parser.add_argument("--device", default=None, help="cuda, or nothing for NumPy")
     parser.add_argument("--seeds", type=int, default=5)
+    methods = [*GRIDS, *DEFAULTS, *PEERS]
+    parser.add_argument("--methods", nargs="+", default=methods, choices=methods)
+    parser.add_argument("--quick", action="store_true", help="grids over lam and the iterations only")
     parser.add_argument("--jobs", type=int, default=-1, help="processes for the peers; default: all cores")
     parser.add_argument("--out", default="label_free.csv")
-    parser.add_argument("--read", help="only report on the rows of this file")
+    parser.add_argument("--read", nargs="+", help="only report on the rows of these files")
     options = parser.parse_args()
     if not options.read:
         run(options)
-    report(options.read or options.out)
+    report(options.read or [options.out])
 
 
 if __name__ == "__main__":

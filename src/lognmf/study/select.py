@@ -11,7 +11,7 @@ import numpy as np
 
 from lognmf.parameters import check_choice
 
-__all__ = ["CRITERIA", "LOOKED_AT", "Choice", "select"]
+__all__ = ["CRITERIA", "LOOKED_AT", "Choice", "best_row", "select"]
 
 RESULTS = (
     "seed",
@@ -35,6 +35,10 @@ RESULTS = (
 
 CUT_SLACK = (1.05, 0.05)
 """How much worse than the best a cut may be, relatively and absolutely, to be as good as it."""
+
+
+_ROUNDING = 1e-9
+"""Means of equal numbers may differ by this."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,9 @@ def select(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> Cho
         "normalized_cut": the clustering cuts least of the neighbour graph, where a cluster
         without samples counts as one that is cut in full. "balanced_cut": the most even
         cluster sizes among the settings whose cut is within 5 % + 0.05 of the least.
-        "balanced_modularity": the largest sum of modularity on the neighbour graph and
-        balance of the cluster sizes; the score is what is missing to their most, 2.
+        "balanced_modularity": the largest modularity on the neighbour graph among the
+        settings that are at least as balanced as the start, where the start itself is among
+        them (``max_iter=0``); else the largest sum of modularity and balance.
 
     Returns
     -------
@@ -93,7 +98,7 @@ def select(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> Cho
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         setting = {name: value for name, value in row.items() if name not in RESULTS}
-        groups.setdefault(json.dumps(setting, sort_keys=True, default=str), []).append(row)
+        groups.setdefault(_key(setting), []).append(row)
     most = max(row["clusters"] for row in rows)
     cuts = np.array([np.mean([_cut(row, most) for row in group]) for group in groups.values()])
     values = CRITERIA[by](cuts, list(groups.values()))
@@ -101,6 +106,34 @@ def select(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> Cho
     settings = [{n: v for n, v in group[0].items() if n not in RESULTS} for group in groups.values()]
     scores = [(settings[i], float(values[i])) for i in order]
     return Choice(*scores[0], scores)
+
+
+def best_row(rows: Sequence[Mapping[str, Any]], setting: Mapping[str, Any], by: str) -> int:
+    """Which row of a setting is best: that of the largest modularity, or of the least cut.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        As for `select`.
+    setting : mapping
+        One of the settings.
+    by : str
+        The criterion that the setting was chosen by.
+
+    Returns
+    -------
+    int
+        Its place in ``rows``.
+    """
+    chosen = _key(setting)
+    own = [i for i, row in enumerate(rows) if _key({name: row[name] for name in setting}) == chosen]
+    if by == "balanced_modularity":
+        return max(own, key=lambda i: rows[i]["modularity"])
+    return min(own, key=lambda i: rows[i]["normalized_cut"] - rows[i]["clusters"])
+
+
+def _key(setting: Mapping[str, Any]) -> str:
+    return json.dumps(setting, sort_keys=True, default=str)
 
 
 def _cut(row: Mapping[str, Any], most: int) -> float:
@@ -119,13 +152,23 @@ def _most_balanced(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> n
 
 
 def _most_modular(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> np.ndarray:
-    """What modularity and balance lack; both are at most 1 and count alike.
+    """What the modularity lacks to 1, for clusterings that are as balanced as the start.
 
-    The modularity asks whether neighbours stay together, every edge counting the same; a cut
-    sums over clusters, so that a few tiny ones decide it. The balance keeps large clusters from
-    swallowing others, to which the graph alone is nearly blind.
+    In the modularity every edge counts the same; a cut sums over clusters, so that a few tiny ones
+    decide it. Both are nearly blind to a large cluster that swallows others, which the balance sees.
+    The start knows the graph alone: a fit that leads to less even clusters is taken to be led astray.
+    Without a start to compare with, balance counts as much as modularity; both are at most 1.
     """
-    return np.array([np.mean([2 - row["modularity"] - row["balance"] for row in group]) for group in groups])
+    modularity, balance = (
+        np.array([np.mean([row[name] for row in group]) for group in groups])
+        for name in ("modularity", "balance")
+    )
+    start = np.array([all(row.get("n_iter") == 0 for row in group) for group in groups])
+    if not start.any():
+        return 2 - modularity - balance
+    even = balance >= balance[start].min() - _ROUNDING
+    # Of equal clusterings a fitted model is better than a bare start.
+    return np.where(even, 1 - modularity, 2 - modularity) + _ROUNDING * start
 
 
 CRITERIA = {
