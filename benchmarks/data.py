@@ -1,5 +1,7 @@
-"""Data sets with samples of unit norm in rows: the paper's eight, from the folder that LOGNMF_DATA
-names, and small ones of scikit-learn."""
+"""Data sets with samples of unit norm in rows.
+
+The paper's eight, from the folder that LOGNMF_DATA names, and small ones of scikit-learn.
+"""
 
 import os
 from pathlib import Path
@@ -49,6 +51,7 @@ SMALL = {
     "cancer": datasets.load_breast_cancer,
 }
 """Sets that come with scikit-learn; features are scaled to [0, 1] before the samples."""
+
 
 def _half(y, draw):
     """Samples of half of the classes."""

@@ -155,6 +155,20 @@ def report(paths):
                 print(f"{'':50s}{n}:", ", ".join(f"{name} {value:g}" for name, value in picks[n]))
 
 
+def report_fixed(paths):
+    """Every lam and number of iterations from the spectral start, alpha and beta as LS-NMF has them."""
+    rows = [row for path in paths for row in read(path) if row["method"] == "LS-NMF spectral"]
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    default = MODELS["LS-NMF"]()
+    rows = [row for row in rows if (row["alpha"], row["beta"]) == (default.alpha, default.beta)]
+    print("mean accuracy in percent over the seeds, and over all sets:", *names)
+    for lam, max_iter in sorted({(row["lam"], row["max_iter"]) for row in rows}):
+        own = [row for row in rows if (row["lam"], row["max_iter"]) == (lam, max_iter)]
+        values = [np.mean([row["accuracy"] for row in own if row["data"] == name]) for name in names]
+        means = " ".join(f"{100 * value:5.1f}" for value in values)
+        print(f"lam {lam:6g}, {max_iter:3g} iterations {100 * np.mean(values):5.1f} |", means)
+
+
 def tuned_accuracy(rows, criterion):
     """Mean accuracy of the model that `tune` returns, over all threes of the seeds."""
     found = []
@@ -192,10 +206,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=-1, help="processes for the peers; default: all cores")
     parser.add_argument("--out", default="label_free.csv")
     parser.add_argument("--read", nargs="+", help="only report on the rows of these files")
+    parser.add_argument("--fixed", action="store_true", help="report on fixed settings instead")
     options = parser.parse_args()
     if not options.read:
         run(options)
-    report(options.read or [options.out])
+    (report_fixed if options.fixed else report)(options.read or [options.out])
 
 
 if __name__ == "__main__":

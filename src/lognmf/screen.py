@@ -86,7 +86,11 @@ def choice(tuned: Tuned) -> str:
     """
     setting = ", ".join(f"{name} {value:g}" for name, value in tuned.setting.items())
     settings, seeds = len(tuned.choice.scores), len({row["seed"] for row in tuned.rows})
-    bare = "No iterations: no fit was better than the start itself.\n" if tuned.model.max_iter == 0 else ""
+    bare = (
+        "No iterations: no fit was better than the start itself.\n"
+        if tuned.setting.get("max_iter") == 0
+        else ""
+    )
     return (
         f"Chosen without labels: {setting}, seed {tuned.model.random_state}\n"
         f"for {_CRITERIA[tuned.by]}.\n{bare}"

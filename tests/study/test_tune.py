@@ -39,7 +39,10 @@ def test_the_model_and_its_labels_are_those_that_were_judged(rng, by):
     tuned = tune(X, 4, grid=SMALL, max_iter=25, by=by, init="random", n_clusters=3, seeds=[7, 2, 5])
     own = [row for row in tuned.rows if all(row[n] == v for n, v in tuned.setting.items())]
     assert [row["seed"] for row in own] == [7, 2, 5]
-    scores = {"normalized_cut": lambda row: row["normalized_cut"], "modularity": lambda row: -row["modularity"]}
+    scores = {
+        "normalized_cut": lambda row: row["normalized_cut"],
+        "modularity": lambda row: -row["modularity"],
+    }
     best = min(own, key=scores[LOOKED_AT[by][0]])
     assert tuned.model.random_state == best["seed"]
     assert tuned.model.objective_ == pytest.approx(best["objective"], rel=1e-10)

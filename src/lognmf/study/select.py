@@ -154,9 +154,9 @@ def _most_balanced(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> n
 def _most_modular(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> np.ndarray:
     """What the modularity lacks to 1, for clusterings that are as balanced as the start.
 
-    In the modularity every edge counts the same; a cut sums over clusters, so that a few tiny ones
-    decide it. Both are nearly blind to a large cluster that swallows others, which the balance sees.
-    The start knows the graph alone: a fit that leads to less even clusters is taken to be led astray.
+    In the modularity every edge counts the same; a cut sums over clusters, so that tiny ones decide it.
+    Codes that are smoothed along the graph blur clusters into one another and please both, which only
+    the balance tells: less even than the start, which knows the graph alone, is taken to be led astray.
     Without a start to compare with, balance counts as much as modularity; both are at most 1.
     """
     modularity, balance = (
