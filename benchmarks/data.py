@@ -3,6 +3,7 @@
 The paper's eight, from the folder that LOGNMF_DATA names, and small ones of scikit-learn.
 """
 
+import functools
 import os
 from pathlib import Path
 
@@ -65,12 +66,8 @@ def _uneven(y, draw):
     return rng.random(len(y)) < rng.permutation(np.geomspace(0.1, 1, y.max() + 1))[y]
 
 
-PARTS = {
-    "half0": lambda y: _half(y, 0),
-    "half1": lambda y: _half(y, 1),
-    "uneven0": lambda y: _uneven(y, 0),
-    "uneven1": lambda y: _uneven(y, 1),
-}
+PARTS = {f"half{draw}": functools.partial(_half, draw=draw) for draw in range(3)}
+PARTS |= {f"uneven{draw}": functools.partial(_uneven, draw=draw) for draw in range(3)}
 """Parts of a data set, to see whether what holds for the whole is luck."""
 
 ALL = [name + part for name in (*READERS, *SMALL) for part in ("", *(f":{part}" for part in PARTS))]

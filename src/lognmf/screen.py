@@ -32,7 +32,7 @@ _COLUMNS = {
 _CRITERIA = {
     "normalized_cut": "the least cut of the neighbour graph",
     "balanced_cut": "the most even clusters among the least cuts of the neighbour graph",
-    "balanced_modularity": "neighbours that stay together (modularity) in clusters of even size (balance)",
+    "balanced_modularity": "neighbours that stay together, at no more cut and no less balance than the start",
 }
 """Criteria of a choice in words."""
 

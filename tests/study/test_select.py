@@ -39,23 +39,24 @@ def test_the_most_balanced_of_near_equal_cuts_wins():
     assert [score for _, score in choice.scores] == pytest.approx([0.05, 0.20, 1.27])
 
 
-def started(lam, modularity, balance, **more):
-    return row(lam, 0.5, modularity=modularity, balance=balance, n_iter=20, **more)
+def started(lam, modularity, balance, cut=0.5):
+    return row(lam, cut, modularity=modularity, balance=balance, n_iter=20)
 
 
 START = started(0.0, 0.70, 0.90) | {"n_iter": 0}
 
 
-def test_the_most_modular_of_those_as_balanced_as_the_start_wins():
+def test_the_most_modular_of_those_no_worse_than_the_start_wins():
     rows = [
         START,
         started(1.0, 0.75, 0.90),
         started(2.0, 0.80, 0.89),  # less even than the start
         started(3.0, 0.60, 0.99),
+        started(4.0, 0.85, 0.95, cut=0.51),  # cuts more
     ]
     choice = select(rows, "balanced_modularity")
-    assert [setting["lam"] for setting, _ in choice.scores] == [1.0, 0.0, 3.0, 2.0]
-    assert [score for _, score in choice.scores] == pytest.approx([0.25, 0.30, 0.40, 1.20])
+    assert [setting["lam"] for setting, _ in choice.scores] == [1.0, 0.0, 3.0, 4.0, 2.0]
+    assert [score for _, score in choice.scores] == pytest.approx([0.25, 0.30, 0.40, 1.15, 1.20])
 
 
 def test_the_start_stays_where_no_fit_is_better():

@@ -72,8 +72,8 @@ def select(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> Cho
         without samples counts as one that is cut in full. "balanced_cut": the most even
         cluster sizes among the settings whose cut is within 5 % + 0.05 of the least.
         "balanced_modularity": the largest modularity on the neighbour graph among the
-        settings that are at least as balanced as the start, where the start itself is among
-        them (``max_iter=0``); else the largest sum of modularity and balance.
+        settings that cut no more and are no less balanced than the start, where the start
+        itself is among them (``max_iter=0``); else the largest sum of modularity and balance.
 
     Returns
     -------
@@ -152,11 +152,12 @@ def _most_balanced(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> n
 
 
 def _most_modular(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> np.ndarray:
-    """What the modularity lacks to 1, for clusterings that are as balanced as the start.
+    """What the modularity lacks to 1, for clusterings that are no worse than the start otherwise.
 
-    In the modularity every edge counts the same; a cut sums over clusters, so that tiny ones decide it.
-    Codes that are smoothed along the graph blur clusters into one another and please both, which only
-    the balance tells: less even than the start, which knows the graph alone, is taken to be led astray.
+    Each score has its blind side, which another one sees. Codes that are smoothed along the graph
+    blur clusters into one another: cut and modularity improve, the balance falls. Where classes differ
+    in size, splitting a large one and merging small ones improves modularity and balance, but cuts
+    more. So a fit has to be no worse than the start, which knows the graph alone, in all three.
     Without a start to compare with, balance counts as much as modularity; both are at most 1.
     """
     modularity, balance = (
@@ -166,9 +167,9 @@ def _most_modular(cuts: np.ndarray, groups: list[list[Mapping[str, Any]]]) -> np
     start = np.array([all(row.get("n_iter") == 0 for row in group) for group in groups])
     if not start.any():
         return 2 - modularity - balance
-    even = balance >= balance[start].min() - _ROUNDING
+    no_worse = (balance >= balance[start].min() - _ROUNDING) & (cuts <= cuts[start].max() + _ROUNDING)
     # Of equal clusterings a fitted model is better than a bare start.
-    return np.where(even, 1 - modularity, 2 - modularity) + _ROUNDING * start
+    return np.where(no_worse, 1 - modularity, 2 - modularity) + _ROUNDING * start
 
 
 CRITERIA = {
@@ -181,6 +182,6 @@ CRITERIA = {
 LOOKED_AT = {
     "normalized_cut": ("normalized_cut",),
     "balanced_cut": ("normalized_cut", "balance"),
-    "balanced_modularity": ("modularity", "balance"),
+    "balanced_modularity": ("modularity", "normalized_cut", "balance"),
 }
 """Columns of the rows that a criterion weighs."""
