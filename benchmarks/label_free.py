@@ -120,8 +120,8 @@ def _number(text):
         return text
 
 
-def report(paths):
-    rows = [row for path in paths for row in read(path)]
+def report(paths, only=""):
+    rows = [row for path in paths for row in read(path) if only in row["data"]]
     names = list(dict.fromkeys(row["data"] for row in rows))
     print("mean accuracy in percent over the seeds, and over all sets:", *names)
 
@@ -206,11 +206,15 @@ def main():
     parser.add_argument("--jobs", type=int, default=-1, help="processes for the peers; default: all cores")
     parser.add_argument("--out", default="label_free.csv")
     parser.add_argument("--read", nargs="+", help="only report on the rows of these files")
+    parser.add_argument("--only", default="", help="report on sets whose name contains this")
     parser.add_argument("--fixed", action="store_true", help="report on fixed settings instead")
     options = parser.parse_args()
     if not options.read:
         run(options)
-    (report_fixed if options.fixed else report)(options.read or [options.out])
+    if options.fixed:
+        report_fixed(options.read or [options.out])
+    else:
+        report(options.read or [options.out], options.only)
 
 
 if __name__ == "__main__":
