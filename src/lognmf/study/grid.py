@@ -52,8 +52,8 @@ class GridResult:
         ``objective``, ``n_iter``, ``stop_reason``, ``reconstruction_err``, ``sparseness_U``,
         ``sparseness_V``, ``n_outliers`` (None where the model has none), ``seconds`` (the
         share of its batch's time; 0 for a row whose fit was another's) and, when asked,
-        ``normalized_cut``, ``clusters`` (those that have samples), ``balance`` (entropy of their
-        sizes, 1 if all are equal), ``accuracy``, ``nmi``, ``purity``.
+        ``normalized_cut``, ``modularity``, ``clusters`` (those that have samples), ``balance``
+        (entropy of their sizes, 1 if all are equal), ``accuracy``, ``nmi``, ``purity``.
     """
 
     rows: list[dict[str, Any]]
@@ -121,9 +121,9 @@ def fit_grid(
     y : array-like of shape (n,), optional
         True classes: adds ``accuracy``, ``nmi`` and ``purity`` of k-means on V.
     n_clusters : int, optional
-        Clusters for k-means; default: the number of classes, if ``y`` is given. Adds
-        ``normalized_cut`` on the 5-neighbour graph, which needs no labels, ``clusters`` and
-        ``balance``.
+        Clusters for k-means; default: the number of classes, if ``y`` is given. Adds what
+        needs no labels: ``normalized_cut`` and ``modularity`` on the 5-neighbour graph,
+        ``clusters`` and ``balance``.
     device : str, optional
         "cuda", "cuda:1", "cpu": fit with torch there. Default: where X is, with NumPy for
         an array.
@@ -294,7 +294,7 @@ class _Run:
             self._graphs["cut"] = knn_graph(self.data.X, min(5, n - 1)) if n > 1 else sp.csr_array((1, 1))
         clusters, balance = _cluster_sizes(labels, self.n_clusters)
         found = {
-            "normalized_cut": scores.normalized_cut(self._graphs["cut"], labels),
+            **scores.graph_scores(self._graphs["cut"], labels),
             "clusters": clusters,
             "balance": balance,
         }

@@ -147,7 +147,7 @@ def describe(
         if name not in (*names, "random_state", "verbose")
     }
     return {
-        "format": 1,
+        "format": 2,
         "model": type(estimator).__name__,
         "parameters": parameters,
         "grid": list(names),
