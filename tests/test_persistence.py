@@ -162,6 +162,7 @@ def test_the_file_is_where_save_says(tmp_path, model, name, file, kind):
     assert [p.name for p in tmp_path.iterdir()] == [file]
     assert_same_model(model, load(path))
     assert_same_model(model, load(str(path)))
+    assert_same_model(model, load(tmp_path / name))
 
 
 def test_a_path_may_be_relative(tmp_path, monkeypatch, model):

@@ -56,6 +56,14 @@ def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr
     if is_torch(X):
         X = to_numpy(X)
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    values = X.data if sp.issparse(X) else X
+    largest = float(max(values.max(), -values.min())) if values.size else 0.0
+    if largest > float(np.sqrt(np.finfo(X.dtype).max / (16 * X.shape[1]))):
+        msg = (
+            f"X is too large for distances in {X.dtype}: the square of its largest entry {largest:.3g} "
+            "overflows. Divide X by a constant."
+        )
+        raise ValueError(msg)
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

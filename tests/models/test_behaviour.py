@@ -152,13 +152,27 @@ class TestTransform:
         assert (model.transform(digits) == 0).all()
 
 
+class TestOutliers:
+    def test_of_the_fit_and_of_others(self, digits):
+        """Exchanged samples are not the fit's, though the whole error is the same."""
+        model = RobustLogSparseNMF(6, lam=1.0, gamma=0.1, max_iter=50, random_state=0).fit(digits)
+        S = model.outliers(digits)
+        np.testing.assert_allclose(np.linalg.norm(S, axis=1), model.outlier_norm_, atol=1e-10)
+        np.testing.assert_allclose(
+            model.outlier_norm_, model.outlier_share_ * model.residual_norm_, atol=1e-12
+        )
+        swapped = np.concatenate([digits[1::-1], digits[2:]])
+        expected = model.outliers(digits[1::-1])  # others: coded by transform
+        np.testing.assert_allclose(model.outliers(swapped)[:2], expected, atol=1e-10)
+
+
 class TestProgress:
     def test_verbose(self, cls, digits):
         text = io.StringIO()
         with redirect_stdout(text):
             cls(3, max_iter=20, tol=0, verbose=2, random_state=0).fit(digits)
         lines = text.getvalue().splitlines()
-        assert len(lines) == 3
+        assert len(lines) == 2
         assert f"{cls.__name__}: iteration 20 of at most 20, objective" in lines[-1]
 
     def test_silent_by_default(self, cls, digits, capsys):

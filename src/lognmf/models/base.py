@@ -169,8 +169,9 @@ class FactorModel(
         return 2 * math.prod(X.shape) * self.n_components * self.n_init
 
     def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
+        first = self._start(data.X, given)
         W = self._graph(data.X)
-        U, V = self._prepare(*self._start(data.X, given))
+        U, V = self._prepare(*first)
         weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), V) for name in self._weights}
         rule = self._rule(data, W, weights)
         with Watcher(self, data.X) as watcher:

@@ -242,6 +242,9 @@ def _check_graph(W: Any, n: int) -> sp.csr_array:
     if W.ndim != 2 or W.shape != (n, n):
         msg = f"graph must be {n}×{n} for {n} samples; got shape {tuple(W.shape)}."
         raise ValueError(msg)
+    if W.dtype.kind not in "buif":
+        msg = f"graph must hold real weights; got {W.dtype}."
+        raise TypeError(msg)
     W = sp.csr_array(W, dtype=np.float64)
     if not np.isfinite(W.data).all() or (W.data < 0).any():
         msg = "graph must hold finite nonnegative weights; it holds NaN, infinity or negative ones."
