@@ -1,49 +1,17 @@
-"""The paper's eight data sets from the folder that LOGNMF_DATA names, samples of unit norm in rows."""
+"""The paper's eight data sets by the names of its tables, samples of unit norm in rows."""
 
-import os
-from pathlib import Path
-
-import numpy as np
-from scipy.io import loadmat
 from sklearn.preprocessing import normalize
 
+from lognmf import datasets
 
-def _mat(path, data="fea", labels="gnd", rows=None):
-    def read(home):
-        content = loadmat(home / path)
-        return content[data][:rows], content[labels].reshape(-1)[:rows]
-
-    return read
-
-
-def _semeion(home):
-    table = np.loadtxt(home / "semeion/semeion.data")
-    return table[:, :256], table[:, 256:].argmax(axis=1)
-
-
-def _pendigits(home):
-    table = np.concatenate(
-        [np.loadtxt(home / f"pendigits/pendigits.{part}", delimiter=",") for part in ("tra", "tes")]
-    )
-    return table[:, :-1], table[:, -1]
-
-
-READERS = {
-    "Semeion": _semeion,
-    "EYaleB": _mat("eyaleb/YaleB_32x32.mat"),
-    "ORL": _mat("orl/ORL_32x32.mat"),
-    "AR": _mat("ar/ar.mat", "data", "labels", rows=1300),
-    "Jaffe": _mat("jaffe/jaffe_213n_676d_10c.mat", "X", "y"),
-    "Yale": _mat("yale/Yale_32x32.mat"),
-    "COIL20": _mat("coil20/COIL20.mat"),
-    "Pendigits": _pendigits,
-}
+READERS = {paper: name for name, paper in datasets.PAPER.items()}
+"""Our names by the paper's."""
 
 
 def load(name):
     """``X`` (n, p) float64 with unit-norm rows, ``y`` (n,)."""
-    home = os.environ.get("LOGNMF_DATA")
-    if not home:
-        raise SystemExit("Set LOGNMF_DATA to the folder of the benchmark data sets.")
-    X, y = READERS[name](Path(home))
-    return normalize(np.asarray(X, dtype=np.float64)), np.unique(y, return_inverse=True)[1]
+    try:
+        found = datasets.load(READERS[name])
+    except (OSError, ValueError) as error:
+        raise SystemExit(str(error)) from None
+    return normalize(found.X), found.y
