@@ -21,6 +21,9 @@ _ENTRY = 2.5e-8
 _RESIDUAL = 4.5e-8
 """Seconds of one core for an entry of X in an iteration of RMNMF, which keeps a residual (measured)."""
 
+_PIECE_START = 0.1
+"""Seconds of one core that a piece takes beside its fits."""
+
 _BATCH_GAIN = 2.0
 """How much faster a setting is in a batch."""
 
@@ -32,7 +35,7 @@ def cpu_seconds(cell: Cell) -> float:
     """Seconds of one core for one fit of a cell."""
     n, p, k = size(cell.data)
     if cell.model in RIVALS:
-        return 1.0 + 2e-3 * n
+        return _PIECE_START + 1e-3 * n
     products = 4.0 * n * p * k * (2 if cell.model == "CNMF" else 1)
     masked = _RESIDUAL * n * p if cell.option("mask") or cell.model == "RMNMF" else 0.0
     iterations = cell.option("max_iter", 500)
@@ -43,7 +46,7 @@ def expected_seconds(piece: Piece, device: str | None) -> float:
     """Seconds for a piece: of one core, or of the GPU for what goes there."""
     if device is None or not device.startswith("cuda") or not on_device(piece.cell):
         gain = _BATCH_GAIN if piece.fits > 1 and piece.cell.model in BATCHED else 1.0
-        return piece.fits * cpu_seconds(piece.cell) / gain
+        return _PIECE_START + piece.fits * cpu_seconds(piece.cell) / gain
     n, p, k = size(piece.cell.data)
     iterations = piece.cell.option("max_iter", 500)
     return _GPU_START + piece.fits * iterations * (4.0 * n * p * k / _GPU_RATE + _GPU_ENTRY * n * k)

@@ -11,7 +11,7 @@ from lognmf.study.protocol import CONTESTANTS, Contestant, Preset, best, choice_
 from lognmf.study.spec import CLEAN, Cell, Data, Noise, cell
 from lognmf.study.store import StudyStore
 
-__all__ = ["DATASETS", "FIGURES", "TABLES", "Entry", "PaperFigure", "PaperTable", "Scope", "targets"]
+__all__ = ["DATASETS", "FIGURES", "TABLES", "Entry", "PaperFigure", "PaperTable", "Scope", "course_of", "targets"]
 
 DATASETS = {
     "Semeion": Data("semeion"),
@@ -222,12 +222,12 @@ class PaperFigure:
             for name in scope.has(*self.datasets):
                 for penalty in PENALTIES:
                     source = penalty_cell(scope.data[name], penalty, scope.preset)
-                    if (found := _course(source, store, self.every)) is not None:
+                    if (found := course_of(source, store, self.every)) is not None:
                         yield found
 
     def course(self, name: str, model: str, scope: Scope, store: StudyStore) -> Cell | None:
         """The best setting of a model on a data set, followed; None while the grid is missing."""
-        return _course(paper_cell(scope.data[name], CLEAN, model, scope.preset), store, self.every)
+        return course_of(paper_cell(scope.data[name], CLEAN, model, scope.preset), store, self.every)
 
 
 PENALTIES = {"LS-NMF": "log", "ℓ1": "l1"}
@@ -241,7 +241,7 @@ def penalty_cell(data: Data, penalty: str, preset: Preset) -> Cell:
     return cell(data, CLEAN, "LS-NMF", options=options, grid=grid, seeds=(preset.seed,))
 
 
-def _course(source: Cell, store: StudyStore, every: int) -> Cell | None:
+def course_of(source: Cell, store: StudyStore, every: int) -> Cell | None:
     """The best setting of a grid, fitted once more and followed."""
     rows = store.rows(source)
     found = best(rows) if len(rows) == len(source.settings()) * len(source.seeds) else None

@@ -6,7 +6,7 @@ import io
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -197,7 +197,11 @@ def _course(model: Any, X: np.ndarray) -> tuple[dict[str, Any], dict[str, np.nda
         "objectives": objectives,
         "sparseness": looks,
     }
-    return row, {"U": U.astype(np.float32), "V": V.astype(np.float32)}
+    factors = {"U": U.astype(np.float32), "V": V.astype(np.float32)}
+    fit = getattr(getattr(rule, "problem", None), "fit", None)
+    if hasattr(fit, "taken"):
+        factors["share"] = to_numpy(fit.taken(state.U, state.V, *state.aux)[0])[:, 0].astype(np.float32)
+    return row, factors
 
 
 def _look(model: Any, rule: Any, state: Any, iteration: int) -> dict[str, float]:
@@ -218,12 +222,6 @@ def unpack(blob: bytes) -> dict[str, np.ndarray]:
     """The arrays that were kept beside a row."""
     with np.load(io.BytesIO(blob), allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
-
-
-def tasks(pieces: Iterator[Piece], device: str | None) -> Iterator[Task]:
-    """Pieces as tasks: factorisations that profit from a GPU go there."""
-    for piece in pieces:
-        yield Task(piece, device if on_device(piece.cell) else None)
 
 
 BATCHED = ("NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF")
