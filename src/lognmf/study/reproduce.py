@@ -12,12 +12,12 @@ from typing import Any
 from lognmf.parameters import check_choice
 from lognmf.study.paper import DATASETS, Scope, targets
 from lognmf.study.protocol import PRESETS
-from lognmf.study.run import Progress, Report, compute, missing, outlook
+from lognmf.study.run import Progress, Report, compute, cores, in_words, missing, outlook
 from lognmf.study.samples import size
 from lognmf.study.spec import Cell, Data
 from lognmf.study.store import StudyStore
 
-__all__ = ["STORE", "plan", "reproduce"]
+__all__ = ["STORE", "check_out", "plan", "reproduce"]
 
 STORE = "study.db"
 """The file of all rows in a result folder."""
@@ -87,7 +87,7 @@ def reproduce(
         msg = f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
         raise ValueError(msg)
     _check_data(scope)
-    folder = Path(out)
+    folder = check_out(out)
     folder.mkdir(parents=True, exist_ok=True)
     store = StudyStore(folder / STORE)
     for other in merge:
@@ -122,6 +122,33 @@ def reproduce(
         write_outputs(folder, wanted, scope, store, preset=preset, command=command)
         say(f"The page is {folder / 'index.html'}")
     return report
+
+
+def check_out(out: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Refuse a folder that holds something else than a reproduction.
+
+    Parameters
+    ----------
+    out : path
+        The folder.
+    force : bool, default=False
+        Throw away the rows of a reproduction that is there.
+
+    Returns
+    -------
+    Path
+    """
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        msg = f"{folder} is a file, so no results can be written there: choose another folder."
+        raise FileExistsError(msg)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / STORE).exists():
+        msg = f"{folder} holds other files, and no {STORE} to go on with: choose another folder with --out."
+        raise FileExistsError(msg)
+    if force:
+        for ending in ("", "-wal", "-shm"):
+            (folder / f"{STORE}{ending}").unlink(missing_ok=True)
+    return folder
 
 
 def plan(what: Sequence[str], scope: Scope) -> list[Cell]:
@@ -160,19 +187,11 @@ def _check_data(scope: Scope) -> None:
 
 
 def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | None) -> str:
-    from lognmf.study.run import _cores
-
-    cores = jobs or _cores()
-    seconds = outlook(todo, device, cores)
-    where = f"{device} and {cores} processes" if device else f"{cores} processes"
+    jobs = jobs or cores()
+    seconds = outlook(todo, device, jobs)
+    where = f"{device} and {jobs} processes" if device else f"{jobs} processes"
     fits = sum(piece.fits for piece in todo)
-    return f"{name}: {fits} fits in {len(todo)} pieces on {where}, about {_time(seconds)}"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return f"{name}: {fits} fits in {len(todo)} pieces on {where}, about {in_words(seconds)}"
 
 
 class _Lines:
@@ -187,7 +206,7 @@ class _Lines:
             return
         self.last = progress.seconds
         cell = progress.piece.cell
-        told = f"failed: {progress.outcome.error}" if failed else f"{_time(progress.left)} left"
+        told = f"failed: {progress.outcome.error}" if failed else f"{in_words(progress.left)} left"
         self.say(f"{progress.done} of {progress.total}, {cell.model} on {cell.data.name}, {told}")
 
 

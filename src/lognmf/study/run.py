@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from lognmf.parameters import check_choice, check_integer
 from lognmf.study.costs import expected_seconds, piece_size
 from lognmf.study.executors import EXECUTORS, Done, beside
+from lognmf.study.plan import place
 from lognmf.study.spec import Cell, Piece, pieces
 from lognmf.study.store import Outcome, StudyStore
 from lognmf.study.work import Task, on_device
 
-__all__ = ["Progress", "Report", "compute", "outlook"]
+__all__ = ["Progress", "Report", "compute", "cores", "in_words", "missing", "outlook"]
 
 
 @dataclass(frozen=True)
@@ -118,8 +121,10 @@ def compute(
     Report
     """
     check_choice("executor", executor, EXECUTORS)
-    jobs = _cores() if jobs is None else jobs
+    jobs = cores() if jobs is None else jobs
     check_integer("jobs", jobs, 1)
+    if device is not None:
+        place(np.zeros((1, 1)), device, None)  # refuses one that is not there
     todo = missing(cells, store)
     began = time.perf_counter()
     deadline = None if limit is None else began + limit
@@ -164,5 +169,13 @@ def _outcomes(
     return beside(EXECUTORS["inline"](wanted(there, device), 1), others) if there else others
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_words(seconds: float) -> str:
+    """A time as a person says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -70,7 +70,6 @@ def prepare(data: Data, what: Noise) -> Samples:
     """The samples of a cell. The last few are kept, since cells of one data set follow each other."""
     X, y, image_shape = _load(data)
     X, removed = NOISES[what.kind](X, what)
-    X.setflags(write=False)
     return Samples(X, y, knn_graph(X, min(5, len(X) - 1)), removed, image_shape)
 
 
