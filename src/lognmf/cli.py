@@ -1,4 +1,4 @@
-"""The command line: ``lognmf fit DATA -k 10``, ``lognmf compare DATA``, ``lognmf reproduce``, ``lognmf data list``."""
+"""The command line: ``lognmf fit DATA -k 10``, ``compare DATA``, ``reproduce`` and ``data list``."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def grid_progress(total: int, console: Console) -> Iterator[Callable[[int, int, 
 
 @contextmanager
 def study_progress(console: Console) -> Iterator[Callable[[Any], None] | None]:
-    """Show how far a study is; yields what `reproduce` takes as ``on_piece``: None where there is no screen."""
+    """Show how far a study is; yields what `reproduce` takes as ``on_piece``, None without a screen."""
     if not console.is_terminal:
         yield None
         return

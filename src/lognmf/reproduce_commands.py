@@ -30,9 +30,9 @@ def reproduce(
             show_default="all",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Result folder; a run that is there goes on.")] = Path(
-        "results/reproduction"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Result folder; a run that is there goes on.")
+    ] = Path("results/reproduction"),
     preset: Annotated[str, typer.Option(help=f"How much is tried: {', '.join(PRESETS)}.")] = "paper",
     datasets: Annotated[
         str | None, typer.Option(metavar="NAME,NAME,…", help=f"Some of {_SETS}.", show_default="all")
@@ -43,13 +43,16 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="one a core")] = None,
     executor: Annotated[str, typer.Option(help=f"Where fits run: {', '.join(EXECUTORS)}.")] = "processes",
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Begin no further fits after this time.", show_default="none")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Begin no further fits after this time.", show_default="none"),
     ] = None,
     merge: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Take over the rows of another run's study.db.")
     ] = None,
     fit: Annotated[bool, typer.Option("--fit/--no-fit", help="Compute what is missing.")] = True,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write tables, figures and the page.")] = True,
+    page: Annotated[
+        bool, typer.Option("--page/--no-page", help="Write tables, figures and the page.")
+    ] = True,
     force: Annotated[bool, typer.Option("--force", help="Throw away the rows that are there.")] = False,
 ) -> None:
     """Rebuild tables and figures of the paper, beside its numbers and beside an honest protocol.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def _study(path):
 
 
 def test_killed_at_any_moment_and_resumed(whole, tmp_path):
-    """Kill -9 at 20 random moments, each in a fresh store, then resume: the rows are those of the whole run."""
+    """Kill -9 at 20 random moments, each in a fresh store, then resume: the rows are those of a whole run."""
     # What is measured is a fork of this process, so that no import is waited for.
     fork = multiprocessing.get_context("fork")
     start = time.perf_counter()
@@ -127,12 +128,13 @@ PROGRAM = """
     from lognmf.study.spec import CLEAN, Data, cell
     from lognmf.study.store import StudyStore
     if __name__ == "__main__":
-        slow = [cell(Data("digits", 200), CLEAN, "RMNMF", options={{"max_iter": 20_000, "tol": 0.0}}, seeds=(i,)) for i in range(2)]
-        compute(slow, StudyStore({path!r}), jobs=2, on_piece=print)
+        options = {{"max_iter": 20_000, "tol": 0.0}}
+        slow = cell(Data("digits", 200), CLEAN, "RMNMF", options=options, seeds=(0, 1))
+        compute([slow], StudyStore({path!r}), jobs=2, on_piece=print)
 """
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc"), reason="needs /proc to look for processes")
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to look for processes")
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
 def test_workers_do_not_outlive_a_killed_run(kill, tmp_path):
     program = tmp_path / "program.py"
@@ -150,16 +152,14 @@ def test_workers_do_not_outlive_a_killed_run(kill, tmp_path):
 
 def _children(pid):
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(child) for child in file.read().split()]
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
 
 
 def _alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
 

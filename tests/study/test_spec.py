@@ -13,8 +13,16 @@ DATA = Data("digits", 50)
 
 
 def test_equal_cells_have_one_key():
-    one = cell(DATA, CLEAN, "LS-NMF", options={"tol": 0.0, "init": "random"}, grid={"lam": [1.0], "beta": [0.1, 1.0]})
-    other = cell(DATA, CLEAN, "LS-NMF", options={"init": "random", "tol": 0.0}, grid={"beta": (0.1, 1.0), "lam": (1.0,)})
+    one = cell(
+        DATA, CLEAN, "LS-NMF", options={"tol": 0.0, "init": "random"}, grid={"lam": [1.0], "beta": [0.1, 1.0]}
+    )
+    other = cell(
+        DATA,
+        CLEAN,
+        "LS-NMF",
+        options={"init": "random", "tol": 0.0},
+        grid={"beta": (0.1, 1.0), "lam": (1.0,)},
+    )
     assert one == other
     assert one.key == other.key
     assert one.settings() == [{"beta": 0.1, "lam": 1.0}, {"beta": 1.0, "lam": 1.0}]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.models import MODELS
-from lognmf.study.paper import PENALTIES, TABLES, PaperFigure, Scope, course_of, penalty_cell
+from lognmf.study.paper import TABLES
 from lognmf.study.protocol import best, paper_cell
+from lognmf.study.recipes import PENALTIES, PaperFigure, Scope, course_of, penalty_cell
 from lognmf.study.samples import prepare
 from lognmf.study.spec import CLEAN
 from lognmf.study.store import StudyStore
@@ -120,7 +121,9 @@ def _convergence(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawin
     if not complete:
         return {}
     return {
-        "": convergence_curves({m: {name: _history(rows[m]) for name, rows in complete.items()} for m in ours})
+        "": convergence_curves(
+            {m: {name: _history(rows[m]) for name, rows in complete.items()} for m in ours}
+        )
     }
 
 

@@ -1,4 +1,4 @@
-"""From a store to what was found: each cell of the paper's tables with its setting, and the honest results."""
+"""From a store to what was found: each number of the paper's tables, and the honest results."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from lognmf.models import MODELS
 from lognmf.study.honest import Spread, spread
-from lognmf.study.paper import Entry, PaperTable, Scope, honest_cell
 from lognmf.study.protocol import CONTESTANTS, best, best_of_each, paper_cell
+from lognmf.study.recipes import Entry, PaperTable, Scope, honest_cell
 from lognmf.study.reference import METRICS, published
 from lognmf.study.spec import Noise
 from lognmf.study.store import StudyStore
@@ -152,7 +152,22 @@ def counted(finding: Finding) -> bool:
     return finding.entry.dataset != "AR" and not heavy
 
 
-def agreement(found: Iterable[Finding], methods: Sequence[str]) -> tuple[int, int]:
-    """How many numbers of methods reach the paper's minus `CLOSE` points, and of how many."""
-    known = [f.difference for f in found if f.method in methods and f.difference is not None]
+def agreement(found: Iterable[Finding], methods: Sequence[str], *, highest: bool = False) -> tuple[int, int]:
+    """How many numbers of methods reach the paper's minus `CLOSE` points, and of how many.
+
+    Parameters
+    ----------
+    found : iterable of Finding
+        The numbers.
+    methods : sequence of str
+        Whose.
+    highest : bool, default=False
+        Whether each metric may have a setting of its own.
+
+    Returns
+    -------
+    (int, int)
+    """
+    pairs = [(f.highest if highest else f.ours, f.paper) for f in found if f.method in methods]
+    known = [ours - paper for ours, paper in pairs if ours is not None and paper is not None]
     return sum(difference >= -CLOSE for difference in known), len(known)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import wilcoxon
 
-__all__ = ["Spread", "Test", "holm", "paired_tests", "spread"]
+__all__ = ["Paired", "Spread", "holm", "paired_tests", "spread"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def spread(rows: Sequence[Mapping[str, Any]], metric: str) -> Spread | None:
 
 
 @dataclass(frozen=True)
-class Test:
+class Paired:
     """A paired comparison of two methods.
 
     Parameters
@@ -58,8 +58,6 @@ class Test:
         The same, corrected for all comparisons of ours (Holm).
     """
 
-    __test__ = False  # no test of pytest's
-
     ours: str
     other: str
     pairs: int
@@ -70,9 +68,7 @@ class Test:
     p_holm: float
 
 
-def paired_tests(
-    means: Mapping[str, Mapping[str, float]], ours: str, others: Sequence[str]
-) -> list[Test]:
+def paired_tests(means: Mapping[str, Mapping[str, float]], ours: str, others: Sequence[str]) -> list[Paired]:
     """Compare a method with others on the data that both were run on.
 
     Parameters
@@ -86,7 +82,7 @@ def paired_tests(
 
     Returns
     -------
-    list of Test
+    list of Paired
         In the order of ``others``.
 
     Examples
@@ -103,7 +99,7 @@ def paired_tests(
             found.append((other, np.array([means[ours][data] - means[other][data] for data in common])))
     values = [_wilcoxon(differences) for _, differences in found]
     return [
-        Test(
+        Paired(
             ours,
             other,
             len(differences),

@@ -13,10 +13,11 @@ from lognmf.new_file import new_file
 from lognmf.report import Cell, Table, write_page
 from lognmf.study.figures import draw
 from lognmf.study.findings import Finding, Honest, findings, honest_results
-from lognmf.study.honest import Test
-from lognmf.study.pages import honest_tables, page, paper_tables, tests
-from lognmf.study.paper import PaperFigure, PaperTable, Scope
+from lognmf.study.honest import Paired
+from lognmf.study.pages import page
+from lognmf.study.recipes import PaperFigure, PaperTable, Scope
 from lognmf.study.reference import METRICS
+from lognmf.study.result_tables import all_tests, honest_tables, paper_tables
 from lognmf.study.store import StudyStore
 
 __all__ = ["markdown", "write_outputs"]
@@ -53,7 +54,9 @@ def write_outputs(
     every_honest = [r for _, _, honest in tables.values() for r in honest]
     if every_honest:
         clean = [r for r in every_honest if r.entry.level == "clean"]
-        _write_tests(folder / "tables" / "tests.csv", {"clean": tests(clean), "all": tests(every_honest)})
+        _write_tests(
+            folder / "tables" / "tests.csv", {"clean": all_tests(clean), "all": all_tests(every_honest)}
+        )
     figures = [(f, draw(f, scope, store)) for f in wanted if isinstance(f, PaperFigure)]
     for figure, drawings in figures:
         for name, drawing in drawings.items():
@@ -160,7 +163,7 @@ def _write_honest(path: Path, results: Sequence[Honest]) -> None:
     _write_csv(path, rows)
 
 
-def _write_tests(path: Path, groups: Mapping[str, Sequence[Test]]) -> None:
+def _write_tests(path: Path, groups: Mapping[str, Sequence[Paired]]) -> None:
     rows = [
         {
             "data": name,
@@ -204,11 +207,13 @@ def _about(scope: Scope, store: StudyStore, preset: str, command: str) -> dict[s
 
 def _facts(about: Mapping[str, Any]) -> dict[str, str]:
     made = "; ".join(", ".join(f"{name} {value}" for name, value in one.items()) for one in about["made"])
+    honest = ", ".join(map(str, about["honest_seeds"]))
     return {
         "command": about["command"],
         "date": about["date"],
-        "preset": f"{about['preset']}: {len(about['values'])} values a weight, {about['max_iter']} iterations",
-        "seeds": f"{about['seed']} for grids and choices, {', '.join(map(str, about['honest_seeds']))} for the honest protocol",
+        "preset": f"{about['preset']}: {len(about['values'])} values a weight, {about['max_iter']} "
+        "iterations",
+        "seeds": f"{about['seed']} for grids and choices, {honest} for the honest protocol",
         "data sets": ", ".join(about["datasets"]),
         "machines and versions": made,
         "time of all fits together": f"{about['seconds']:.0f} s",

@@ -11,7 +11,16 @@ from lognmf.study.rivals import RIVALS
 from lognmf.study.select import select
 from lognmf.study.spec import Cell, Data, Noise, cell
 
-__all__ = ["CONTESTANTS", "PRESETS", "Contestant", "Preset", "best", "best_of_each", "choice_cell", "final_cell"]
+__all__ = [
+    "CONTESTANTS",
+    "PRESETS",
+    "Contestant",
+    "Preset",
+    "best",
+    "best_of_each",
+    "choice_cell",
+    "final_cell",
+]
 
 VALUES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 """What the paper tries for every weight."""
@@ -56,7 +65,7 @@ PRESETS = {
 PAPER_OPTIONS: dict[str, dict[str, Any]] = {
     name: {"init": "random"} for name in ("NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF")
 }
-"""Starts in the paper's protocol: uniform on [0, 1); the other four have the k-means starts of their papers."""
+"""Starts in the paper's protocol: uniform on [0, 1); the other four have their own, by k-means."""
 
 
 def paper_cell(data: Data, noise: Noise, model: str, preset: Preset) -> Cell:
@@ -73,7 +82,7 @@ def paper_cell(data: Data, noise: Noise, model: str, preset: Preset) -> Cell:
 
 
 def best(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The row of highest accuracy; of equal ones that of the higher NMI, then the first. The labels choose."""
+    """The row of highest accuracy; of equal ones that of the higher NMI, then the first: labels choose."""
     return max(rows, key=lambda row: (row["accuracy"], row["nmi"]), default=None)
 
 
@@ -112,13 +121,22 @@ class Contestant:
 
 
 CONTESTANTS = {
-    **{name: Contestant(name, chosen="lam" if "lam" in model._weights else "") for name, model in MODELS.items()},
+    **{
+        name: Contestant(name, chosen="lam" if "lam" in model._weights else "")
+        for name, model in MODELS.items()
+    },
     **{name: Contestant(name) for name in RIVALS},
     "WNMF, mask": Contestant("WNMF", {"mask": True}, note="WNMF is told which entries were removed"),
     "LS-NMF, all": Contestant("LS-NMF", {"init": "random"}, "all", note="chosen from the paper's whole grid"),
-    "RLS-NMF, all": Contestant("RLS-NMF", {"init": "random"}, "all", note="chosen from the paper's whole grid"),
+    "RLS-NMF, all": Contestant(
+        "RLS-NMF", {"init": "random"}, "all", note="chosen from the paper's whole grid"
+    ),
     "LS-NMF, spectral": Contestant(
-        "LS-NMF", {"init": "spectral", "max_iter": 100}, "lam", "balanced_cut", "from a spectral start, 100 iterations"
+        "LS-NMF",
+        {"init": "spectral", "max_iter": 100},
+        "lam",
+        "balanced_cut",
+        "from a spectral start, 100 iterations",
     ),
 }
 """Methods of the honest protocol by name: the paper's nine, what a user would pick instead, and variants."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lognmf.parameters import check_choice
-from lognmf.study.paper import DATASETS, Scope, targets
+from lognmf.study.paper import DATASETS, targets
 from lognmf.study.protocol import PRESETS
+from lognmf.study.recipes import Scope
 from lognmf.study.run import Progress, Report, compute, cores, in_words, missing, outlook
 from lognmf.study.samples import size
 from lognmf.study.spec import Cell, Data
@@ -83,8 +84,13 @@ def reproduce(
     wanted = targets(list(what))
     scope = Scope(PRESETS[preset], _chosen(data))
     say = _print if say is None else say
-    if not any(target.inside(scope) if hasattr(target, "inside") else scope.has(*target.datasets) for target in wanted):
-        msg = f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
+    if not any(
+        target.inside(scope) if hasattr(target, "inside") else scope.has(*target.datasets)
+        for target in wanted
+    ):
+        msg = (
+            f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
+        )
         raise ValueError(msg)
     _check_data(scope)
     folder = check_out(out)

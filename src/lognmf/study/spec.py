@@ -1,4 +1,4 @@
-"""What a study is made of: cells, each one data set, noise, model, grid and seeds. All frozen; a key is a hash."""
+"""What a study is made of: cells of one data set, noise, model, grid and seeds, all frozen."""
 
 from __future__ import annotations
 

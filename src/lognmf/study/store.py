@@ -174,9 +174,11 @@ class StudyStore:
 
     def failures(self) -> list[tuple[dict[str, Any], str]]:
         """The cells with pieces that failed, each with its message."""
-        query = "SELECT spec, error FROM pieces JOIN cells USING (cell) WHERE error IS NOT NULL ORDER BY spec, piece"
+        failed = "SELECT spec, error FROM pieces JOIN cells USING (cell) WHERE error IS NOT NULL"
         with closing(_open(self.path)) as file:
-            return [(json.loads(spec), error) for spec, error in file.execute(query)]
+            return [
+                (json.loads(spec), error) for spec, error in file.execute(f"{failed} ORDER BY spec, piece")
+            ]
 
     def made(self) -> list[dict[str, Any]]:
         """Where and with what the rows were made: each machine, device and version once."""
@@ -200,12 +202,13 @@ class StudyStore:
             with file:
                 file.execute("BEGIN IMMEDIATE")
                 file.execute(
-                    "CREATE TEMP TABLE fresh AS SELECT cell, piece FROM other.pieces WHERE error IS NULL EXCEPT "
-                    "SELECT cell, piece FROM main.pieces WHERE error IS NULL"
+                    "CREATE TEMP TABLE fresh AS SELECT cell, piece FROM other.pieces WHERE error IS NULL "
+                    "EXCEPT SELECT cell, piece FROM main.pieces WHERE error IS NULL"
                 )
                 file.execute("INSERT OR IGNORE INTO main.cells SELECT * FROM other.cells")
                 file.execute(
-                    "INSERT OR REPLACE INTO main.pieces SELECT * FROM other.pieces JOIN fresh USING (cell, piece)"
+                    "INSERT OR REPLACE INTO main.pieces "
+                    "SELECT * FROM other.pieces JOIN fresh USING (cell, piece)"
                 )
                 came = file.execute(
                     "INSERT INTO main.results SELECT * FROM other.results JOIN fresh USING (cell, piece)"

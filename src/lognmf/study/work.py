@@ -177,7 +177,8 @@ def _course(model: Any, X: np.ndarray) -> tuple[dict[str, Any], dict[str, np.nda
     state, done, seconds = rule.start(*first), 0, 0.0
     watched = model.eval_every <= _SPARSENESS_EVERY
     stretch = _SPARSENESS_EVERY if watched else model.max_iter
-    iterations, objectives, looks = [0], [], [_look(model, rule, state, 0)]
+    iterations, looks = [0], [_look(model, rule, state, 0)]
+    objectives: list[float] = []
     while done < model.max_iter:
         steps = min(stretch, model.max_iter - done)
         part = iterate(rule, state, max_iter=steps, tol=0, eval_every=model.eval_every)
@@ -198,7 +199,7 @@ def _course(model: Any, X: np.ndarray) -> tuple[dict[str, Any], dict[str, np.nda
         "sparseness": looks,
     }
     factors = {"U": U.astype(np.float32), "V": V.astype(np.float32)}
-    fit = getattr(getattr(rule, "problem", None), "fit", None)
+    fit: Any = getattr(getattr(rule, "problem", None), "fit", None)
     if hasattr(fit, "taken"):
         factors["share"] = to_numpy(fit.taken(state.U, state.V, *state.aux)[0])[:, 0].astype(np.float32)
     return row, factors
@@ -212,7 +213,7 @@ def _look(model: Any, rule: Any, state: Any, iteration: int) -> dict[str, float]
     }
 
 
-def _pack(factors: Mapping[str, np.ndarray]) -> bytes:
+def _pack(factors: Mapping[str, Any]) -> bytes:
     file = io.BytesIO()
     np.savez_compressed(file, **factors)
     return file.getvalue()
