@@ -95,7 +95,8 @@ def compare(
     Parameters
     ----------
     X : array-like, sparse matrix or torch tensor of shape (n, p)
-        Samples in rows, finite.
+        Samples in rows. NaN marks a missing entry; models that cannot leave it out become a row
+        with their message.
     n_components : int
         Number of components k.
     y : array-like of shape (n,), optional
@@ -135,10 +136,17 @@ def compare(
     options |= {"n_components": n_components, "n_neighbors": n_neighbors, "random_state": random_state}
     estimators = _estimators(names, options)
     if not is_torch(X):
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+        holes = any(estimator._missing for estimator in estimators.values())
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan" if holes else True,
+            input_name="X",
+        )
     n_clusters = n_components if n_clusters is None else n_clusters
     _check_sizes(X.shape[0], n_clusters, y)
-    W = build_graph(X, "knn", n_neighbors, needed=True)
+    W = build_graph(_filled(X), "knn", n_neighbors, needed=True)
     rows = []
     for name, estimator in estimators.items():
         if on_start is not None:
@@ -215,6 +223,11 @@ def _estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, A
         estimators[name] = MODELS[name](**given)
         estimators[name]._check_parameters()
     return estimators
+
+
+def _filled(X: Any) -> Any:
+    """``X`` with zeros for what is missing, as the models with a graph see it."""
+    return np.nan_to_num(X) if isinstance(X, np.ndarray) and np.isnan(X.min()) else X
 
 
 def _check_sizes(n: int, n_clusters: int, y: Any) -> None:

@@ -58,7 +58,7 @@ def info(name: Name) -> None:
         table.add_column(overflow="fold")
         for key, value in _facts(entry).items():
             table.add_row(key, value)
-    Console().print(table, markup=False)
+    Console(markup=False, highlight=False).print(table)  # a path may hold [brackets]
 
 
 def fetch(
@@ -94,6 +94,7 @@ def show(
     """Draw samples of each class into a picture."""
     with _interruptible(), _worded(ValueError, OSError, MemoryError):
         import numpy as np
+        import scipy.sparse as sp
 
         from lognmf import plots
         from lognmf.inputs import read
@@ -107,15 +108,13 @@ def show(
             raise ValueError(msg)
         table = read(data, labels, image_shape, resize)
         entry = find(data) if is_name(data) else None
-        known = table.y is not None
-        names, y = np.unique(table.y, return_inverse=True) if known else (None, None)
-        if entry is not None and labels is None:
-            names = np.array(entry.class_names)
+        words, y = (None, None) if table.y is None else np.unique(table.y, return_inverse=True)
+        names = entry.class_names if entry is not None and labels is None else words
         figure = plots.samples(
-            table.X,
+            table.X.toarray() if sp.issparse(table.X) else table.X,
             y,
             image_shape=table.image_shape,
-            class_names=names,
+            class_names=None if names is None else list(map(str, names)),
             points=entry is not None and entry.points,
             per_class=per_class,
             title=table.name if entry is None else entry.title,

@@ -56,9 +56,9 @@ def load(
     """
     table = read(file, labels, image_shape, resize)
     source = _source(file, labels, table)
-    _check_finite(table, file)
+    _check_finite(table, file, estimators)
     X = _checked(table.X, estimators)
-    return replace(table, X=normalize(X) if scale else X), source
+    return replace(table, X=_unit_samples(X) if scale else X), source
 
 
 def read(file: str, labels: str | None, image_shape: str | None, resize: str | None) -> Table:
@@ -116,20 +116,36 @@ def _hash_of(table: Table) -> str:
     return hashlib.sha256(table.X.tobytes()).hexdigest()
 
 
-def _check_finite(table: Table, file: str) -> None:
+def _check_finite(table: Table, file: str, estimators: Sequence[Any]) -> None:
     values = table.X.data if sp.issparse(table.X) else table.X
-    if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
-        missing = finite.size - np.count_nonzero(finite)
-        msg = f"{file} has {missing} missing or infinite entries: fill them, or drop these rows."
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    if np.isinf(values).any():
+        msg = f"{file} has infinite entries ({np.isinf(values).sum()}): replace them, or drop these rows."
+        raise ValueError(msg)
+    if sp.issparse(table.X) or not any(estimator._missing for estimator in estimators):
+        msg = (
+            f"{file} has missing entries ({np.isnan(values).sum()}): fill them, drop these rows, or choose "
+            "wnmf or ls-nmf, which leave missing entries of a dense table out."
+        )
         raise ValueError(msg)
 
 
+def _unit_samples(X: Any) -> Any:
+    """Samples of unit norm; missing entries stay missing and count nothing."""
+    if sp.issparse(X) or not np.isnan(X.min()):
+        return normalize(X)
+    norms = np.sqrt(np.nansum(X**2, axis=1, keepdims=True))
+    return X / np.where(norms > 0, norms, 1)
+
+
 def _checked(X: Any, estimators: Sequence[Any]) -> Any:
-    """X as the first model that can take it sees it."""
+    """X as the first model that can take it sees it, missing entries still NaN."""
     refusals = []
     for estimator in estimators:
         try:
-            return check_samples(estimator, X, reset=True).X
+            known = check_samples(estimator, X, reset=True)
+            return known.X if known.M is None else np.where(known.M > 0, known.X, np.nan)
         except (ValueError, TypeError) as error:
             refusals.append(str(error))
     msg = refusals[0]

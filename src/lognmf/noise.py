@@ -112,13 +112,14 @@ def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
     check_nonnegative("std", std)
     generator = _generator(rng)
     if sp.issparse(X):
-        msg = "gaussian takes no sparse X, as noise leaves no entry zero: use X.toarray() if that fits into memory."
+        msg = "gaussian takes no sparse X, as noise leaves no zero: use X.toarray() if that fits into memory."
         raise TypeError(msg)
     X = _checked(X)
     dtype = X.dtype if X.dtype.kind == "f" else np.float64
     noisy = X + generator.normal(0.0, float(std), size=X.shape)
     noisy -= noisy.min()
-    noisy = noisy.astype(dtype, copy=False)
+    with np.errstate(over="ignore"):  # told below
+        noisy = noisy.astype(dtype, copy=False)
     if not np.isfinite(noisy).all():
         msg = f"X with noise of std {std} is too large for {np.dtype(dtype)}: divide X and std by a constant."
         raise ValueError(msg)
@@ -129,7 +130,8 @@ def _generator(rng: Any) -> np.random.Generator:
     if isinstance(rng, np.random.Generator):
         return rng
     if not isinstance(rng, Integral) or isinstance(rng, bool) or rng < 0:
-        msg = f"rng must be a numpy.random.Generator or an integer seed >= 0; got {rng!r} of type {type(rng).__name__}."
+        given = f"{rng!r} of type {type(rng).__name__}"
+        msg = f"rng must be a numpy.random.Generator or an integer seed >= 0; got {given}."
         raise TypeError(msg)
     return np.random.default_rng(int(rng))
 

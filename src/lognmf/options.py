@@ -10,7 +10,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="csv, tsv, parquet, npy, npz, mat or mtx file, folder or archive of pictures, or a data set's name: "
+        help="csv, tsv, parquet, npy, npz, mat or mtx file, folder or archive of pictures, or a data set: "
         f"{', '.join(NAMES)}",
     ),
 ]

@@ -23,7 +23,17 @@ from lognmf.models import MODELS
 __all__ = ["load", "save"]
 
 _FORMAT = 1
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    LookupError,
+    NotImplementedError,  # what zipfile says to a method of compression it does not know
+    OSError,
+    RuntimeError,  # and to a file that seems encrypted
+    TypeError,
+    ValueError,
+)
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 

@@ -371,8 +371,8 @@ def _label_lines(path: Path) -> list[list[str]]:
 def _existing_file(path: Path) -> Path:
     *endings, last = (ending.lstrip(".") for ending in FORMATS)
     known = (
-        f"{', '.join(endings)} or {last} file, a folder or a zip or tar archive of pictures, or the name of a "
-        f"data set ({', '.join(datasets.NAMES)})"
+        f"{', '.join(endings)} or {last} file, a folder or archive of pictures, or the name of a data "
+        f"set ({', '.join(datasets.NAMES)})"
     )
     if not path.is_file():
         msg = f"There is no file {path}: give a {known}."

@@ -164,7 +164,15 @@ def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
         rows = slice(start, min(start + step, n))
         out[rows] = function(rows)
 
-    list(_workers().map(fill, range(step, n, step)))
+    rest = range(step, n, step)
+    try:
+        list(_workers().map(fill, rest))
+    except RuntimeError as error:
+        # No thread can be started any more when the interpreter shuts down.
+        if "shutdown" not in str(error):
+            raise
+        for start in rest:
+            fill(start)
     return out
 
 
@@ -238,10 +246,21 @@ def positive(M: Array) -> Array:
 def squared_row_norms(X: Matrix) -> Array:
     """``‖x_i‖²`` of every row, without a temporary of the size of ``X``."""
     if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
+        return _sparse_squared_row_norms(X.tocsr())
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
     return namespace(X).linalg.vector_norm(X, axis=1) ** 2
+
+
+def _sparse_squared_row_norms(X: sp.csr_array) -> np.ndarray:
+    n = X.shape[0]
+    squares = np.empty(n, dtype=X.dtype)
+    step = max(1, BLOCK_NUMBERS * n // max(1, X.nnz))
+    for start in range(0, n, step):
+        block = X[start : start + step]
+        block.data **= 2
+        squares[start : start + step] = np.asarray(block.sum(axis=1)).reshape(-1)
+    return squares
 
 
 def dense_rows(X: Matrix, rows: slice) -> Array:

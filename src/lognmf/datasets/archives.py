@@ -116,8 +116,8 @@ def _check(path: Path, members: list[_Member], most_bytes: int, most_files: int)
     size = sum(member.size for member in members)
     if len(members) > most_files or size > most_bytes:
         msg = (
-            f"{path} is not unpacked: it holds {len(members)} files of {size} bytes, and at most {most_files} "
-            f"files of {most_bytes} bytes are taken. Unpack it yourself and give the folder."
+            f"{path} is not unpacked: it holds {len(members)} files of {size} bytes, and at most "
+            f"{most_files} files of {most_bytes} bytes are taken. Unpack it yourself and give the folder."
         )
         raise ValueError(msg)
     seen: set[str] = set()

@@ -21,7 +21,9 @@ from lognmf.datasets.registry import File
 
 __all__ = ["download"]
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 13
+"""Bytes that are written at once; of a transfer that breaks at most so many are lost."""
+
 _TIMEOUT = (10, 60)
 """Seconds to wait for a connection, and for the next piece of a file."""
 
@@ -52,10 +54,9 @@ def download(file: File, home: Path) -> Path:
         known = f"sha256:{file.sha256}"
         return Path(pooch.retrieve(file.url, known, name, str(target.parent), downloader=_Resuming(file)))
     except requests.exceptions.HTTPError as error:
-        answer = f"{error.response.status_code} {error.response.reason}".strip()
         msg = (
-            f"{name} could not be downloaded: {file.url} answered {answer}. Try again later, or put the "
-            f"file at {target} yourself."
+            f"{name} could not be downloaded: {file.url} answered {_answer(error)}. Try again later, or put "
+            f"the file at {target} yourself."
         )
         raise ConnectionError(msg) from error
     except requests.exceptions.RequestException as error:
@@ -84,7 +85,7 @@ class _Resuming:
                     if attempt == _ATTEMPTS:
                         raise
             try:
-                check_hash(own, self.file, remedy=f"What {url} sent is thrown away. Try again")
+                check_hash(own, self.file, remedy="It is thrown away, try again", what=f"What {url} sent")
             except ValueError:
                 own.unlink()
                 raise
@@ -137,6 +138,11 @@ def _check_length(answer: requests.Response, received: int) -> None:
     if promised is not None and promised.isdigit() and received < int(promised):
         msg = f"the connection broke after {received} of {promised} bytes"
         raise requests.exceptions.ConnectionError(msg)
+
+
+def _answer(error: requests.exceptions.HTTPError) -> str:
+    answer = error.response
+    return str(error) if answer is None else f"{answer.status_code} {answer.reason}".strip()
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of one's own: a folder with a sub-folder for each class, or a flat one, or an archive of either."""
+"""Pictures of one's own: a folder with a sub-folder for each class, or none, or an archive of it."""
 
 from __future__ import annotations
 
@@ -49,6 +49,9 @@ def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None 
     """
     path = Path(path)
     if resize is not None:
+        if len(resize) != 2:
+            msg = f"resize must be height and width, like (32, 32); got {resize!r}."
+            raise ValueError(msg)
         for side in resize:
             check_integer("resize", side, 1)
     if path.is_dir():
@@ -99,8 +102,9 @@ def _classes(folder: Path, given: str) -> dict[str, list[Path]]:
     classes = {name: found for name, found in classes.items() if found}
     if loose and classes:
         msg = (
-            f"{given} holds pictures ({loose[0].name}, …) and sub-folders with pictures ({next(iter(classes))}, "
-            "…): put every picture into the sub-folder of its class, or all into one folder."
+            f"{given} holds pictures ({loose[0].name}, …) beside sub-folders with pictures "
+            f"({next(iter(classes))}, …): put every picture into the sub-folder of its class, or all into "
+            "one folder."
         )
         raise ValueError(msg)
     if not (loose or classes):
@@ -181,8 +185,8 @@ def _sizes_differ(
     names = [pictures[j][0].relative_to(folder) for j in (0, i)]
     sizes = ["x".join(map(str, shape)) for shape in (first, other)]
     return (
-        f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), {names[1]} is "
-        f"{sizes[1]}. Bring them to one size: --resize {sizes[0]} on the command line, "
+        f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), "
+        f"{names[1]} is {sizes[1]}. Bring them to one size: --resize {sizes[0]} on the command line, "
         f"resize=({first[0]}, {first[1]}) in Python."
     )
 

@@ -106,7 +106,7 @@ def get(entry: Entry, data_home: str | os.PathLike[str] | None = None) -> list[P
     return [locate(file, data_home) or _fetch(entry, file, data_home) for file in entry.files]
 
 
-def check_hash(path: Path, file: File, *, remedy: str) -> None:
+def check_hash(path: Path, file: File, *, remedy: str, what: str | None = None) -> None:
     """Refuse a file whose content is not that of the registry.
 
     Parameters
@@ -117,12 +117,14 @@ def check_hash(path: Path, file: File, *, remedy: str) -> None:
         What it should be.
     remedy : str
         What to do, as the beginning of a sentence.
+    what : str, optional
+        What to call it; default its path.
     """
     with path.open("rb") as content:
         found = hashlib.file_digest(content, "sha256").hexdigest()
     if found != file.sha256:
         msg = (
-            f"{path} is not the file it should be: its SHA-256 is {found}, expected {file.sha256}. "
+            f"{what or path} is not the file it should be: its SHA-256 is {found}, expected {file.sha256}. "
             f"{remedy}: it may be damaged, cut off or another version."
         )
         raise ValueError(msg)
@@ -148,7 +150,8 @@ def _how_to_get(entry: Entry, file: File, home: Path | None) -> str:
     named = os.environ.get(DATA_VARIABLE) or home
     place = Path(named).expanduser() / file.path if named else f"FOLDER/{file.path}"
     return (
-        f"{entry.title} is not here, and it is not downloaded because its terms are: {entry.licence}. "
-        f"For leave to use it {entry.ask}. Then put the file {Path(file.path).name} (SHA-256 {file.sha256}; "
-        f"origin: {entry.source}) at {place}, or set {DATA_VARIABLE} to the folder that holds {file.path}."
+        f"The data set {entry.name} ({entry.title}) is not here, and it is not downloaded because its terms "
+        f"are: {entry.licence}. For leave to use it {entry.ask}. Then put the file {Path(file.path).name} "
+        f"(SHA-256 {file.sha256}; origin: {entry.source}) at {place}, or set {DATA_VARIABLE} to "
+        f"the folder that holds {file.path}."
     )

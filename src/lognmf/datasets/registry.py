@@ -68,8 +68,11 @@ class Entry:
 
 
 def _entry(name: str, fields: Mapping[str, Any]) -> Entry:
-    parts = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
-    return Entry(name, **{**parts, "files": tuple(File(**file) for file in fields["files"])})
+    parts: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+    }
+    parts["files"] = tuple(File(**file) for file in fields["files"])
+    return Entry(name, **parts)
 
 
 def _registry() -> dict[str, Entry]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.graph import knn_graph
@@ -35,11 +35,20 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> S
     No temporary of the size of X is made, except the converted copy where X is not
     float32 or float64, and the filled one where entries are missing.
     """
+    if mask is not None and not estimator._missing:
+        msg = (
+            f"{type(estimator).__name__} takes no mask: its formulas need every entry of X. Use "
+            "WeightedNMF or LogSparseNMF, which leave missing entries out."
+        )
+        raise TypeError(msg)
     if sp.issparse(X) and not estimator._sparse:
         msg = (
             f"{type(estimator).__name__} keeps a dense residual of the size of X and takes no sparse data: "
             "use X.toarray() if that fits into memory, or RobustLogSparseNMF."
         )
+        raise TypeError(msg)
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        msg = f"X must hold numbers; got {X.dtype}. Turn dates and times into numbers first."
         raise TypeError(msg)
     if is_torch(X):
         X = _check_torch(estimator, X, reset=reset)
@@ -73,17 +82,26 @@ def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:
         return None
     if sp.issparse(mask):
         mask = mask.toarray()
-    M = xp.ones_like(X) if mask is None else _check_weights(like(mask, X), X.shape)
+    M = xp.ones_like(X) if mask is None else _check_weights(like(_real(mask), X), X.shape)
     if missing is not None:
         M = xp.where(missing, xp.zeros_like(M), M)
     return None if bool(xp.all(M == 1)) else M
 
 
 def _sparse_weights(X: Matrix, mask: Any) -> sp.csr_array:
-    M = sp.csr_array(mask, dtype=X.dtype, copy=True)
+    M = sp.csr_array(_real(mask), dtype=X.dtype, copy=True)
     _check_weights(M, X.shape)
     M.eliminate_zeros()
     return M
+
+
+def _real(mask: Any) -> Any:
+    """``mask`` itself, unless it holds something that is no weight."""
+    given = mask if sp.issparse(mask) or is_torch(mask) else np.asarray(mask)
+    if "complex" in str(given.dtype) or not (is_torch(given) or given.dtype.kind in "buif"):
+        msg = f"mask must hold numbers or truth values, one for every entry of X; got {given.dtype}."
+        raise TypeError(msg)
+    return given
 
 
 def _any_known(M: Matrix) -> bool:
@@ -164,6 +182,22 @@ def _check_range(estimator: Any, X: Matrix) -> None:
             + (" or use float64." if dtype == np.float32 else ".")
         )
         raise ValueError(msg)
+
+
+def check_codes(V: Any) -> Array:
+    """Codes to be turned into samples: finite, of float32 or float64."""
+    if not is_torch(V):
+        return check_array(V, dtype=[np.float64, np.float32], input_name="V")
+    xp = namespace(V)
+    if xp.isdtype(V.dtype, "complex floating"):
+        msg = f"V must hold real numbers; got {V.dtype}."
+        raise ValueError(msg)
+    if V.dtype not in (xp.float32, xp.float64):
+        V = xp.astype(V, xp.float32 if xp.isdtype(V.dtype, "real floating") else xp.float64)
+    if not bool(xp.all(xp.isfinite(V))):
+        msg = "V contains NaN or infinity: codes must be finite."
+        raise ValueError(msg)
+    return V
 
 
 def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix, *, signed: bool = False) -> Array:

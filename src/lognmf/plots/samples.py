@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 _ROWS_A_BLOCK = 20
 _MOST_CLASSES = 40
 _GAP = 0.06
-_LABEL = 1.7
-"""Gap between samples and room for the name of a class, in widths of a sample."""
+"""Gap between samples, in widths of a sample."""
+
+_LETTER = 0.07
+"""Room for a letter, in inches."""
 
 
 def samples(
@@ -36,7 +38,7 @@ def samples(
     Parameters
     ----------
     X : array of shape (n, p)
-        Samples, all drawn on one scale.
+        Samples, all drawn on one scale; missing entries stay white.
     y : array of shape (n,), optional
         Classes 0, 1, …. Without them samples of the whole set are drawn. At most 40 classes are shown.
     image_shape : (int, int), optional
@@ -65,20 +67,23 @@ def samples(
     ratio = 1.0 if image_shape is None else image_shape[0] / image_shape[1]
     blocks = math.ceil(len(rows) / _ROWS_A_BLOCK)
     high = math.ceil(len(rows) / blocks)
-    label = _LABEL if any(names) else 0.0
-    longest = max(map(len, rows))
-    block, pitch = label + longest * (1 + _GAP) + _GAP, ratio + _GAP
-    width = min(0.55, 12 / (blocks * block))
+    names = [_shorten(name) for name in names]
+    room = _LETTER * (max(map(len, names)) + 4) if any(names) else 0.0
+    tiles = max(map(len, rows)) * (1 + _GAP) + _GAP
+    width = min(0.55, (12 / blocks - room) / tiles)
+    label = room / width
+    block, pitch = label + tiles, ratio + _GAP
     figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + 0.5)
     axes = figure.subplots()
     draw = _draw_picture if image_shape is not None else _draw_path if points else _draw_curve
-    limits = float(X.min()), float(X.max())
+    known = X[np.isfinite(X)]
+    limits = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     for place, (row, name) in enumerate(zip(rows, names, strict=True)):
         left, top = place // high * block + label, -(place % high) * pitch
         axes.text(
             left - 0.15,
             top - ratio / 2,
-            _shorten(name),
+            name,
             ha="right",
             va="center",
             fontsize=8,
@@ -116,9 +121,10 @@ def _rows(
 
 
 def _spread(indices: np.ndarray, most: int) -> np.ndarray:
-    """At most ``most`` of the indices, from the first to the last at even distances."""
+    """At most ``most`` of the indices, from the first on at even distances."""
     count = min(most, len(indices))
-    return indices[np.linspace(0, len(indices) - 1, count).round().astype(int)]
+    # Not up to the last one: of an object on a turntable that would be the first again.
+    return indices[np.arange(count) * len(indices) // count]
 
 
 def _draw_picture(

@@ -25,8 +25,9 @@ class L1:
 
     def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
         xp = namespace(slope)
-        best = (slope - weight / 2) / curvature
-        return xp.where(best > 0, best, xp.zeros_like(best))
+        rest = slope - weight / 2
+        # Divided only where it counts: a dead part has hardly any curvature.
+        return xp.where(rest > 0, rest / xp.where(rest > 0, curvature, xp.ones_like(curvature)), 0 * rest)
 
     def take(self, index: np.ndarray) -> L1:
         return replace(self, weight=take(self.weight, index, axis=0))

@@ -33,7 +33,7 @@ class Log:
         xp = namespace(slope)
         a = slope / curvature
         # The root as that of a product, since the square of a huge a would overflow.
-        edge = xp.sqrt(2 * weight / curvature)
+        edge = xp.sqrt(2 * weight) / xp.sqrt(curvature)
         inside = a + 1 - edge
         root = xp.sqrt(positive(inside)) * xp.sqrt(positive(a + 1 + edge))
         upper, lower = (a - 1 + root) / 2, (a - 1 - root) / 2
