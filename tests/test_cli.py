@@ -19,6 +19,7 @@ from lognmf.results import COMPARISON_FILES, FILES
 blank = pytest.mark.usefixtures("no_pictures")
 HAS_CALLBACKS = hasattr(RobustLogSparseNMF, "set_callbacks")
 QUICK = ["-k", "3", "--max-iter", "20"]
+ONLY_TABLE = ["comparison.csv", "comparison.png", "index.html", "summary.json"]
 
 
 @pytest.fixture(autouse=True)
@@ -223,8 +224,9 @@ def test_compare_digits(run, here):
     for line, row in zip(shown[1:10], information["results"], strict=True):
         numbers = [row[name] for name in ("accuracy", "nmi", "purity", "normalized_cut")]
         assert line[:5] == [row["model"], *(f"{number:.3f}" for number in numbers)]
-    assert out.splitlines()[-1] == f"Results are in {here / 'demo'}"
-    assert len(shown) == 11
+    assert out.splitlines()[-2] == f"Results are in {here / 'demo'}"
+    assert out.splitlines()[-1].startswith(f"Open {here / 'demo' / 'index.html'} in a browser")
+    assert len(shown) == 12
     assert "digits: 1797 samples of 64 features, 10 parts" in err
     assert "9/9 models" in err
 
@@ -250,7 +252,7 @@ def test_a_comparison_says_how_to_do_it_again(run, here, X):
     assert list(models) == ["ONMF", "LS-NMF"]
     expected = MODELS["LS-NMF"](3, n_init=2, max_iter=7, random_state=3)
     assert models["LS-NMF"] == {"class": "LogSparseNMF", "parameters": expected.get_params()}
-    assert names(here / "results" / "x-compare") == ["comparison.csv", "comparison.png", "summary.json"]
+    assert names(here / "results" / "x-compare") == ONLY_TABLE
 
 
 @blank
@@ -320,7 +322,7 @@ def test_a_comparison_is_replaced_only_with_force(run, here, X):
     assert run(*arguments)[0] == 2
     assert "factors.npz" in names(here / "r")
     assert run(*arguments, "--force")[0] == 0
-    assert names(here / "r") == ["comparison.csv", "comparison.png", "summary.json"]
+    assert names(here / "r") == ONLY_TABLE
     assert names(here) == ["r", "x.npy"]
 
 

@@ -260,7 +260,7 @@ def compare(
     Console().print(screen.ranking(rows))
     for note in screen.notes(rows, settings["n_clusters"]):
         typer.echo(note)
-    typer.echo(f"Results are in {folder}")
+    typer.echo(f"Results are in {folder}\nOpen {folder / 'index.html'} in a browser for the whole page")
 
 
 # What a run is made of -----------------------------------------------------------------

@@ -19,7 +19,21 @@ from lognmf.models import MODELS
 from lognmf.models.validation import build_graph
 from lognmf.parameters import check_integer
 
-__all__ = ["Row", "agreement", "choose", "compare"]
+__all__ = ["COLUMNS", "Row", "agreement", "choose", "compare", "known_columns"]
+
+COLUMNS = {
+    "accuracy": ("accuracy", ".3f", 1),
+    "NMI": ("nmi", ".3f", 1),
+    "purity": ("purity", ".3f", 1),
+    "cut": ("normalized_cut", ".3f", -1),
+    "sparse U": ("sparseness_U", ".3f", 0),
+    "sparse V": ("sparseness_V", ".3f", 0),
+    "error": ("reconstruction_error", "#.4g", -1),
+    "iter": ("n_iter", "d", 0),
+    "seconds": ("seconds", ".2f", -1),
+}
+"""Columns of a comparison: fields of `Row`, how they are written, and whether higher (1), lower (-1) or
+neither is better."""
 
 _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
 """What data can do to a model, torch's RuntimeErrors included; anything else is a bug and is raised."""
@@ -186,6 +200,25 @@ def choose(models: Sequence[str] | None = None) -> list[str]:
         msg = f"models must be among {', '.join(known)}; got {got}."
         raise ValueError(msg)
     return list(dict.fromkeys(known[name.lower()] for name in models))
+
+
+def known_columns(rows: Sequence[Row]) -> dict[str, tuple[str, str, int]]:
+    """Those of the `COLUMNS` that some model has.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        As from `compare`.
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        title: column
+        for title, column in COLUMNS.items()
+        if any(getattr(row, column[0]) is not None for row in rows)
+    }
 
 
 def agreement(y: Any, labels: Any) -> dict[str, float]:

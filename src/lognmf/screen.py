@@ -7,26 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from lognmf.comparison import Row
+from lognmf.comparison import Row, known_columns
 from lognmf.study.standings import standings
 
 if TYPE_CHECKING:
     from lognmf.study.tune import Tuned
 
 __all__ = ["choice", "notes", "ranking", "results", "tried"]
-
-_COLUMNS = {
-    "accuracy": ("accuracy", ".3f"),
-    "NMI": ("nmi", ".3f"),
-    "purity": ("purity", ".3f"),
-    "cut": ("normalized_cut", ".3f"),
-    "sparse U": ("sparseness_U", ".3f"),
-    "sparse V": ("sparseness_V", ".3f"),
-    "error": ("reconstruction_error", "#.4g"),
-    "iter": ("n_iter", "d"),
-    "seconds": ("seconds", ".2f"),
-}
-"""Columns of a comparison: fields of `Row`, and how they are written."""
 
 _CRITERIA = {
     "normalized_cut": "the least cut of the neighbour graph",
@@ -129,16 +116,12 @@ def ranking(rows: Sequence[Row]) -> Table:
     rich.table.Table
         Without the columns that no model has.
     """
-    known = {
-        title: (field, form)
-        for title, (field, form) in _COLUMNS.items()
-        if any(getattr(row, field) is not None for row in rows)
-    }
+    known = known_columns(rows)
     table = Table("model", box=None, pad_edge=False, collapse_padding=True)
     for title in known:
         table.add_column(title, justify="right", min_width=5)
     for row in rows:
-        values = [(getattr(row, field), form) for field, form in known.values()]
+        values = [(getattr(row, field), form) for field, form, _ in known.values()]
         table.add_row(row.model, *("-" if value is None else f"{value:{form}}" for value, form in values))
     return table
 

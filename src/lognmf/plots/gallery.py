@@ -18,6 +18,7 @@ _GAP = 0.08
 _GROUP_GAP = 0.35
 _LARGEST = 1.05
 _WIDEST = 12.5
+_TALLEST = 8.0
 
 
 def draw_rows(
@@ -48,24 +49,33 @@ def draw_rows(
     lefts = [j * (1 + _GAP) + (j // group * _GROUP_GAP if group else 0) for j in range(columns)]
     heights = [max(picture.shape[0] / picture.shape[1] for picture in pictures) for _, pictures in rows]
     tops = -np.concatenate(([0.0], np.cumsum([height + _GAP for height in heights])))
-    across = lefts[-1] + 1
-    unit = min(_LARGEST, _WIDEST / across)
-    longest = max(len(line) for name, _ in rows for line in name.split("\n"))
-    figure = new_figure(
-        max(unit * across + 0.09 * longest + 0.35, 3.0), unit * -tops[-1] + (0.45 if heads else 0.2)
-    )
-    axes = figure.subplots()
+    across, down = lefts[-1] + 1, -tops[-1]
+    unit = min(_LARGEST, _WIDEST / across, _TALLEST / down)
+    figure, axes = _axes(unit * across, unit * down, max(len(name) for name, _ in rows), bool(heads))
     for top, (name, pictures) in zip(tops, rows, strict=False):
         for left, picture in zip(lefts, pictures, strict=False):
             _place(axes, picture, (left, top), (cmaps or {}).get(name))
-    axes.set(xlim=(-0.02, across + 0.02), ylim=(tops[-1], 0.02), aspect="equal")
+    axes.set(xlim=(0, across), ylim=(-down, 0))
     middles = [top - height / 2 for top, height in zip(tops, heights, strict=False)]
-    axes.set_yticks(middles, [name for name, _ in rows], fontsize=10, color=DARK)
-    axes.set_xticks([left + 0.5 for left in lefts[: len(heads)]], heads[: len(lefts)], fontsize=9, color=DARK)
+    axes.set_yticks(middles, [name for name, _ in rows], fontsize=10, color=DARK, parse_math=False)
+    heads = heads[:columns]
+    axes.set_xticks(
+        [left + 0.5 for left in lefts[: len(heads)]], heads, fontsize=9, color=DARK, parse_math=False
+    )
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return figure
+
+
+def _axes(width: float, height: float, letters: int, heads: bool) -> tuple[Figure, Axes]:
+    """A figure and axes of this size in inches, with just the room that the words around them take."""
+    left, top = 0.085 * letters + 0.15, 0.08 + 0.25 * heads
+    room = max(left + width + 0.1, 3.0), top + height + 0.05
+    figure = new_figure(*room)
+    figure.set_layout_engine("none")
+    place = (left / room[0], 0.05 / room[1], width / room[0], height / room[1])
+    return figure, figure.add_axes(place)
 
 
 def as_pictures(X: Any, image_shape: tuple[int, int]) -> np.ndarray:
@@ -95,4 +105,12 @@ def _place(axes: Axes, picture: np.ndarray, corner: tuple[float, float], cmap: s
         low = -high
     if high <= low:  # a picture of one value
         low, high = low - 0.5, high + 0.5
-    axes.imshow(picture, cmap=cmap or "gray", vmin=low, vmax=high, extent=extent, interpolation="nearest")
+    axes.imshow(
+        picture,
+        cmap=cmap or "gray",
+        vmin=low,
+        vmax=high,
+        extent=extent,
+        interpolation="nearest",
+        aspect="auto",
+    )

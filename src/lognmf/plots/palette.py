@@ -72,7 +72,8 @@ def line_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
             "color": colour,
             "linestyle": "-" if name in own else dashes,
             "marker": marker,
-            "linewidth": 2.2 if name in own else 1.5,
+            "linewidth": 2.2 if name in own else 1.4,
+            "zorder": 3 if name in own else 2,
         }
         for (name, colour), dashes, marker in ways
     }

@@ -11,6 +11,7 @@ from lognmf.plots.canvas import DARK, new_figure, tidy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 _MOST_COLUMNS = 4
 
@@ -26,10 +27,16 @@ def panels(
     for axes in places[len(titles) :]:
         axes.set_axis_off()
     for axes, title in zip(places, titles, strict=False):
-        axes.set_title(title, fontsize=10.5, color=DARK)
+        axes.set_title(title, fontsize=10.5, color=DARK, parse_math=False)
         axes.grid(color="0.92", linewidth=0.8)
         tidy(axes)
     return figure, places[: len(titles)]
+
+
+def legend_columns(figure: Figure, names: Sequence[str]) -> int:
+    """How many entries of a legend fit beside one another."""
+    entry = 0.55 + 0.085 * max(map(len, names))
+    return max(1, min(len(names), int(figure.get_size_inches()[0] / entry)))
 
 
 def one_legend(figure: Figure, axes: Sequence[Axes]) -> None:
@@ -38,12 +45,19 @@ def one_legend(figure: Figure, axes: Sequence[Axes]) -> None:
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    figure.legend(
+    legend = figure.legend(
         list(named.values()),
         list(named),
         loc="outside upper center",
-        ncols=min(len(named), 9),
+        ncols=legend_columns(figure, list(named)),
         frameon=False,
         fontsize=9,
         handlelength=2.6,
     )
+    plain_words(legend)
+
+
+def plain_words(legend: Legend) -> None:
+    """Names as they are: a dollar sign begins no formula."""
+    for text in legend.get_texts():
+        text.set_parse_math(False)

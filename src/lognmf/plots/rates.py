@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.plots.palette import line_styles
-from lognmf.plots.panels import panels
+from lognmf.plots.panels import panels, plain_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +17,12 @@ __all__ = ["convergence_rate", "convergence_rates"]
 
 _ROUNDING = 1e-10
 """Share of the objective below which a distance to the end is rounding."""
+
+_SETTLED = 5
+"""Iterations after which a ratio says something about the rate."""
+
+_RISES = 0.1
+"""Share of iterations away from the end beyond which a sequence does not descend; its line is pale."""
 
 
 def convergence_rate(iteration: Any, objective: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -70,13 +76,30 @@ def convergence_rates(
     """
     figure, places = panels(list(groups), width=5.2, height=3.6, columns=min(len(groups), 2))
     for axes, histories in zip(places, groups.values(), strict=True):
+        settled = []
         for name, style in line_styles(histories).items():
             t, ratio = convergence_rate(histories[name]["iteration"], histories[name]["objective"])
             drawn = t <= (np.inf if most is None else most)
-            axes.plot(t[drawn], ratio[drawn], label=name, markersize=4, markevery=(0.1, 0.2), **style)
+            descends = np.mean(ratio[drawn] > 1) <= _RISES if drawn.any() else True
+            if not descends:
+                style |= {"alpha": 0.4, "linewidth": 0.7, "marker": "", "zorder": 1}
+            label = name if descends else f"{name} (not descending)"
+            every = max(int(drawn.sum()) // 5, 1)
+            axes.plot(t[drawn], ratio[drawn], label=label, markersize=4, markevery=every, **style)
+            settled.append(ratio[drawn & (t >= _SETTLED) & descends])
         axes.axhline(1, color="0.35", linewidth=1, linestyle=(0, (2, 2)))
         axes.set(xlabel="iteration t", ylabel="|f(t+1) − f*| / |f(t) − f*|")
-        axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower right", handlelength=2.8)
-        low, _ = axes.get_ylim()
-        axes.set_ylim(max(min(low, 0.8), 0), 1.02)
+        legend = axes.legend(
+            fontsize=8, ncols=2, loc="lower right", handlelength=2.8, framealpha=0.9, edgecolor="0.85"
+        )
+        plain_words(legend)
+        axes.set_ylim(*_limits(np.concatenate(settled)))
     return figure
+
+
+def _limits(ratios: np.ndarray) -> tuple[float, float]:
+    """Limits that show nearly all ratios; the wildest of a method that does not descend are cut off."""
+    if not len(ratios):
+        return 0.0, 1.05
+    low, high = np.quantile(ratios, (0.02, 0.98))
+    return min(max(float(low) - 0.05, 0.0), 0.9), min(max(float(high) + 0.01, 1.02), 1.3)

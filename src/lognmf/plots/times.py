@@ -9,6 +9,7 @@ import numpy as np
 
 from lognmf.plots.canvas import new_figure, tidy
 from lognmf.plots.palette import bar_colours
+from lognmf.plots.panels import legend_columns, plain_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,11 +46,14 @@ def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
     axes.set_yscale("log")
     axes.set_ylim(floor, max(known) * 1.6)
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_xticks(range(len(seconds)), list(seconds))
+    axes.set_xticks(range(len(seconds)), list(seconds), parse_math=False)
     axes.set_ylabel("seconds a fit (log scale)")
     axes.set_axisbelow(True)
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.tick_params(axis="x", length=0)
     tidy(axes)
-    figure.legend(loc="outside upper center", ncols=min(len(models), 9), frameon=False, fontsize=9)
+    legend = figure.legend(
+        loc="outside upper center", ncols=legend_columns(figure, models), frameon=False, fontsize=9
+    )
+    plain_words(legend)
     return figure

@@ -51,7 +51,7 @@ def score_maps(
         for i, score in enumerate(scores):
             axes = grid[i, j]
             mesh = _draw_map(axes, rows, weights, score)
-            axes.set_title(f"{name}, {SCORES[score]['label']}", fontsize=10.5, color=DARK)
+            axes.set_title(f"{name}, {SCORES[score]['label']}", fontsize=10.5, color=DARK, parse_math=False)
             if i == len(scores) - 1:
                 axes.set_xlabel(weights[0])
             if j == 0:

@@ -90,6 +90,7 @@ for (const table of document.querySelectorAll("table")) {
 
 // The contents mark the part that is being read.
 {
+  const nav = document.querySelector("nav");
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
   const places = [...links.keys()].map((id) => document.getElementById(id)).filter(Boolean);
   let waiting = false;
@@ -98,8 +99,12 @@ for (const table of document.querySelectorAll("table")) {
     const passed = places.filter((place) => place.getBoundingClientRect().top < innerHeight / 3);
     const current = passed.at(-1) ?? places[0];
     for (const [id, a] of links) {
-      if (current && id === current.id) a.setAttribute("aria-current", "true");
-      else a.removeAttribute("aria-current");
+      if (!current || id !== current.id) a.removeAttribute("aria-current");
+      else {
+        a.setAttribute("aria-current", "true");
+        const box = nav.getBoundingClientRect(), line = a.getBoundingClientRect(); // keep it in sight, and only it
+        nav.scrollTop += Math.min(0, line.top - box.top - 40) + Math.max(0, line.bottom - box.bottom + 40);
+      }
     }
   };
   addEventListener("scroll", () => {

@@ -82,9 +82,10 @@ def _published(paper: float | None, difference: float | None, form: str) -> str:
         return ""
     shown = escape(_written(paper, form))
     if difference is not None:
-        sign = "+" if difference >= 0 else _MINUS
-        shown += f' <span class="difference">{sign}{escape(_written(abs(difference), form))}</span>'
-    return f'<span class="paper"><i>paper</i> {shown}</span>'
+        size = _written(abs(difference), form)
+        sign = "±" if not size.strip("0.%") else "+" if difference > 0 else _MINUS
+        shown += f' <span class="difference">{sign}{escape(size)}</span>'
+    return f'<span class="paper"><span class="unseen">paper </span>{shown}</span>'
 
 
 def _difference(cell: Cell) -> float | None:
@@ -111,7 +112,8 @@ def _legend(content: Table) -> str:
         "worse far": f"by more than {large}",
     }
     items = "".join(f'<li class="{kind}">{escape(words)}</li>' for kind, words in keys.items())
-    return f'<ul class="legend" aria-label="Colours of the cells">{items}</ul>'
+    how = "Below each number: the paper's, and the difference."
+    return f'<p class="how">{how}</p><ul class="legend" aria-label="Colours of the cells">{items}</ul>'
 
 
 def _notes(content: Table) -> dict[str, list[str]]:
@@ -177,4 +179,6 @@ def _written(value: float | str | None, form: str) -> str:
         return _DASH
     if isinstance(value, str):
         return value
-    return f"{value:{form}}".replace("-", _MINUS)
+    if form.endswith("d") and math.isfinite(value):
+        value = round(value)
+    return f"{value:{form}}".replace("-", _MINUS) if math.isfinite(value) else str(value)
