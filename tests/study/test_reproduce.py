@@ -155,7 +155,10 @@ def test_parts_merge_into_the_whole(folder, tmp_path, tiny):
 
 
 def test_an_empty_store_gives_a_page_too(tmp_path, tiny):
-    nothing = ["tables", *(name for name in FIGURES if name not in ("fig-data", "fig-removed", "fig-gaussian"))]
+    nothing = [
+        "tables",
+        *(name for name in FIGURES if name not in ("fig-data", "fig-removed", "fig-gaussian")),
+    ]
     reproduce(nothing, tmp_path / "out", preset="tiny", data=DIGITS, fit=False, say=lambda _: None)
     assert "Table 1" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
@@ -170,7 +173,7 @@ def test_a_limit_leaves_the_rest(tmp_path, tiny):
 def test_refused_before_any_work(tmp_path):
     with pytest.raises(ValueError, match="preset must be one of"):
         reproduce(preset="slow", out=tmp_path / "out")
-    with pytest.raises(ValueError, match="datasets must be among .*; got 'mnist'"):
+    with pytest.raises(ValueError, match=r"datasets must be among .*; got 'mnist'"):
         reproduce(data=["yale", "mnist"], out=tmp_path / "out")
     with pytest.raises(ValueError, match="Nothing of table2 is about Yale"):
         reproduce(["table2"], data=["yale"], out=tmp_path / "out")

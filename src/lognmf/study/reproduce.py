@@ -13,7 +13,7 @@ from lognmf.parameters import check_choice
 from lognmf.study.paper import DATASETS, targets
 from lognmf.study.protocol import PRESETS
 from lognmf.study.recipes import Scope
-from lognmf.study.run import Progress, Report, compute, cores, in_words, missing, outlook
+from lognmf.study.run import Progress, Report, compute, in_words, missing, outlook, usual_jobs
 from lognmf.study.samples import size
 from lognmf.study.spec import Cell, Data
 from lognmf.study.store import StudyStore
@@ -193,7 +193,7 @@ def _check_data(scope: Scope) -> None:
 
 
 def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | None) -> str:
-    jobs = jobs or cores()
+    jobs = jobs or usual_jobs(device)
     seconds = outlook(todo, device, jobs)
     where = f"{device} and {jobs} processes" if device else f"{jobs} processes"
     fits = sum(piece.fits for piece in todo)

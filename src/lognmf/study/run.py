@@ -18,7 +18,7 @@ from lognmf.study.spec import Cell, Piece, pieces
 from lognmf.study.store import Outcome, StudyStore
 from lognmf.study.work import Task, on_device
 
-__all__ = ["Progress", "Report", "compute", "cores", "in_words", "missing", "outlook"]
+__all__ = ["Progress", "Report", "compute", "in_words", "missing", "outlook", "usual_jobs"]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def compute(
     executor : str, default="processes"
         A name in `EXECUTORS`.
     jobs : int, optional
-        Processes; default one for each core.
+        Processes; default one for each core, less two beside a GPU, which needs one to be fed.
     device : str, optional
         "cuda": grids of models that batch well run there, in this process, and the others by the
         executor at the same time.
@@ -121,7 +121,7 @@ def compute(
     Report
     """
     check_choice("executor", executor, EXECUTORS)
-    jobs = cores() if jobs is None else jobs
+    jobs = usual_jobs(device) if jobs is None else jobs
     check_integer("jobs", jobs, 1)
     if device is not None:
         place(np.zeros((1, 1)), device, None)  # refuses one that is not there
@@ -172,6 +172,11 @@ def _outcomes(
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def usual_jobs(device: str | None) -> int:
+    """Processes where nobody says how many."""
+    return cores() if device is None else max(1, cores() - 2)
 
 
 def in_words(seconds: float) -> str:

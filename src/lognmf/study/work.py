@@ -230,8 +230,8 @@ BATCHED = ("NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF")
 
 
 def on_device(cell: Cell) -> bool:
-    """Whether a cell belongs on the GPU, if there is one."""
-    return cell.work == "grid" and cell.model in BATCHED
+    """Whether a cell belongs on the GPU, if there is one; a spectral start keeps a core busy, not the GPU."""
+    return cell.work == "grid" and cell.model in BATCHED and cell.option("init") != "spectral"
 
 
 WORK: dict[str, Callable[[Task], tuple[Rows, dict[int, bytes]]]] = {"grid": _scores, "curve": _courses}
