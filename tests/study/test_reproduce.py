@@ -6,8 +6,8 @@ import json
 import pytest
 
 from lognmf.models import MODELS
+from lognmf.study.documents import markdown
 from lognmf.study.findings import agreement, counted, findings, honest_results
-from lognmf.study.outputs import markdown
 from lognmf.study.paper import DATASETS, FIGURES, TABLES
 from lognmf.study.protocol import PRESETS, Preset
 from lognmf.study.recipes import Scope
@@ -54,7 +54,7 @@ def tiny(monkeypatch):
 
 def test_everything_is_there(folder):
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert {"index.html", "run.json", STORE, "tables/tests.csv"} <= found
+    assert {"index.html", "index.md", "run.json", STORE, "tables/tests.csv"} <= found
     for name in TABLES:
         assert {f"tables/{name}.csv", f"tables/{name}.md", f"tables/{name}-honest.csv"} <= found
     for name in FIGURES:
@@ -133,7 +133,18 @@ def test_markdown(store):
     table = settings_table(TABLES["table1"], findings(TABLES["table1"], SCOPE, store))
     assert "| data set | GNMF | RMNMF | LS-NMF | RLS-NMF |" in markdown(table)
     first = paper_tables(TABLES["table1"], findings(TABLES["table1"], SCOPE, store))[0]
-    assert "(52.9)" in markdown(first).splitlines()[2]
+    lines = markdown(first).splitlines()
+    assert lines[0] == "### Accuracy"
+    assert "(52.9)" in lines[6]
+
+
+def test_the_document(folder):
+    text = (folder / "index.md").read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    for table in TABLES.values():
+        assert table.title in text
+    assert "RLS-NMF against k-means" in text
+    assert "- command: lognmf reproduce <all>" in text
 
 
 def test_a_second_call_computes_nothing(folder, tiny, monkeypatch):

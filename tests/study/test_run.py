@@ -218,7 +218,7 @@ def test_no_piece_is_begun_after_the_limit(tmp_path):
 def test_the_gpu_and_the_cores_work_side_by_side(whole, tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="torch is an extra")
     store = StudyStore(tmp_path / "study.db")
-    report = compute(CELLS, store, executor="inline", device="cpu")
+    report = compute(CELLS, store, executor="processes", jobs=1, device="cpu")
     assert (report.done, report.failed) == (9, 0)
     for one, other in zip(rows(store), rows(whole), strict=True):
         if "objective" in one:

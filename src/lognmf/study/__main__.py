@@ -1,4 +1,4 @@
-"""``python -m lognmf.study``: the rows of ``lognmf reproduce`` on machines without the command line's packages."""
+"""``python -m lognmf.study``: the rows of ``lognmf reproduce``, without the packages of its screen."""
 
 import argparse
 import sys

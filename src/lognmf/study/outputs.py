@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from lognmf.new_file import new_file
-from lognmf.report import Cell, Table, write_page
+from lognmf.report import write_page
+from lognmf.study.documents import document, markdown
 from lognmf.study.figures import draw
 from lognmf.study.findings import Finding, Honest, findings, honest_results
 from lognmf.study.honest import Paired
@@ -20,13 +21,13 @@ from lognmf.study.reference import METRICS
 from lognmf.study.result_tables import all_tests, honest_tables, paper_tables
 from lognmf.study.store import StudyStore
 
-__all__ = ["markdown", "write_outputs"]
+__all__ = ["write_outputs"]
 
 
 def write_outputs(
     folder: Path, wanted: Sequence[Any], scope: Scope, store: StudyStore, *, preset: str, command: str
 ) -> None:
-    """Write tables (csv, markdown), figures (png, svg), ``index.html`` and ``run.json``.
+    """Write tables (csv, Markdown), figures (png, svg), ``run.json`` and the page (html, Markdown).
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def write_outputs(
         _write_findings(folder / "tables" / f"{table.name}.csv", found)
         _write_honest(folder / "tables" / f"{table.name}-honest.csv", honest)
         parts = [*paper_tables(table, found), *honest_tables(table, honest, tuple(METRICS))]
-        _write_text(folder / "tables" / f"{table.name}.md", _document(table, parts))
+        _write_text(folder / "tables" / f"{table.name}.md", "\n\n".join(map(markdown, parts)) + "\n")
     every_honest = [r for _, _, honest in tables.values() for r in honest]
     if every_honest:
         clean = [r for r in every_honest if r.entry.level == "clean"]
@@ -67,48 +68,12 @@ def write_outputs(
     about = _about(scope, store, preset, command)
     with new_file(folder / "run.json", force=True) as path:
         path.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    write_page(page(scope, tables, figures, _facts(about)), folder / "index.html")
+    whole = page(scope, tables, figures, _facts(about))
+    _write_text(folder / "index.md", document(whole))
+    write_page(whole, folder / "index.html")
 
 
-# Tables as text ----------------------------------------------------------------------------
-
-
-def markdown(table: Table) -> str:
-    """A table in Markdown; the paper's number stands in parentheses.
-
-    Parameters
-    ----------
-    table : Table
-        Any.
-
-    Returns
-    -------
-    str
-    """
-    lines = [
-        "| " + " | ".join((table.corner, *table.columns)) + " |",
-        "|" + "---|" * (1 + len(table.columns)),
-        *("| " + " | ".join((name, *map(_text, cells))) + " |" for name, cells in table.rows),
-    ]
-    return "\n".join(lines)
-
-
-def _text(cell: Cell) -> str:
-    if cell.value is None:
-        return "–"
-    if isinstance(cell.value, str):
-        return cell.value
-    spread = "" if cell.spread is None else f" ± {cell.spread:.1f}"
-    paper = "" if cell.paper is None else f" ({cell.paper:.1f})"
-    return f"{cell.value:.1f}{spread}{paper}"
-
-
-def _document(table: PaperTable, parts: Iterable[Table]) -> str:
-    number = table.name.removeprefix("table")
-    text = [f"# Table {number}: {table.title}", "Ours, and the paper's in parentheses, in percent."]
-    for part in parts:
-        text += [f"## {part.title}", part.caption, markdown(part)]
-    return "\n\n".join(text) + "\n"
+# Files ------------------------------------------------------------------------------------
 
 
 def _write_text(path: Path, text: str) -> None:
