@@ -81,9 +81,11 @@ def _highlights(found: Sequence[Finding]) -> Iterator[Highlight]:
 
 def _protocol(preset: Preset) -> tuple[str, ...]:
     """How the numbers came about, in words."""
-    values = ", ".join(f"{value:g}" for value in preset.values)
+    values = "; ".join(
+        f"{weight} {', '.join(f'{v:g}' for v in tried)}" for weight, tried in preset.values.items()
+    )
     return (
-        f"The paper's protocol: every weight over {values}; {preset.max_iter} iterations; as many "
+        f"The paper's protocol: all combinations of {values}; {preset.max_iter} iterations; as many "
         "components as classes; samples of unit norm; a binary graph of 5 neighbours, built from the "
         "noisy data; k-means with 10 restarts on V; the best setting by the true labels; one seed, "
         f"{preset.seed}, fixed before anything was seen. All three metrics of a method come from one fit, "

@@ -32,10 +32,9 @@ class Preset:
 
     Parameters
     ----------
-    values : tuple of float
-        Of every weight in the paper's protocol.
-    tickets : tuple of float
-        Of the one weight that the honest protocol chooses, without labels.
+    values : mapping of str to tuple of float
+        What is tried for each weight in the paper's protocol. The honest protocol chooses lam alone,
+        among the same values.
     max_iter : int
         Iterations of every fit.
     seed : int
@@ -44,8 +43,7 @@ class Preset:
         Of the honest protocol: others than the one that chose.
     """
 
-    values: tuple[float, ...]
-    tickets: tuple[float, ...]
+    values: Mapping[str, tuple[float, ...]]
     max_iter: int
     seed: int = 0
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
@@ -56,9 +54,14 @@ class Preset:
         return {"max_iter": self.max_iter, "tol": 0.0, "eval_every": 50}
 
 
+WEIGHTS = ("alpha", "beta", "gamma", "lam")
+
 PRESETS = {
-    "paper": Preset(VALUES, VALUES, 500),
-    "quick": Preset((0.01, 1.0, 100.0), (0.01, 1.0, 100.0), 150),
+    "paper": Preset(dict.fromkeys(WEIGHTS, VALUES), 500),
+    "quick": Preset(
+        {"alpha": (0.01, 1.0), "beta": (0.001, 0.01), "gamma": (1.0, 1000.0), "lam": (0.01, 0.1, 1.0, 100.0)},
+        250,
+    ),
 }
 """Presets by name."""
 
@@ -76,7 +79,7 @@ def paper_cell(data: Data, noise: Noise, model: str, preset: Preset) -> Cell:
         noise,
         model,
         options={**preset.loop, **PAPER_OPTIONS.get(model, {})},
-        grid=dict.fromkeys(weights, preset.values),
+        grid={weight: preset.values[weight] for weight in weights},
         seeds=(preset.seed,),
     )
 
@@ -102,7 +105,7 @@ class Contestant:
     options : mapping
         Parameters that stay; else the package's defaults.
     chosen : str, default=""
-        The weight that is chosen of the tickets, without labels; "all" is the paper's whole grid.
+        The weight that is chosen without labels; "all" is the paper's whole grid.
     by : str, default="normalized_cut"
         Criterion of the choice.
     note : str, default=""
@@ -149,14 +152,14 @@ def choice_cell(data: Data, noise: Noise, contestant: Contestant, preset: Preset
     if not contestant.chosen:
         return None
     same = MODELS[contestant.model]._weights == (contestant.chosen,) and not contestant.options
-    if same and preset.tickets == preset.values:
+    if same:
         return paper_cell(data, noise, contestant.model, preset)  # the same fits: not twice
     return cell(
         data,
         noise,
         contestant.model,
         options={**preset.loop, **contestant.options},
-        grid={contestant.chosen: preset.tickets},
+        grid={contestant.chosen: preset.values[contestant.chosen]},
         seeds=(preset.seed,),
     )
 

@@ -208,7 +208,7 @@ PENALTIES = {"LS-NMF": "log", "ℓ1": "l1"}
 def penalty_cell(data: Data, penalty: str, preset: Preset) -> Cell:
     """The grid of alpha and beta for one penalty, without a graph."""
     options = {**preset.loop, "init": "random", "lam": 0.0, "penalty": PENALTIES[penalty]}
-    grid = dict.fromkeys(("alpha", "beta"), preset.values)
+    grid = {weight: preset.values[weight] for weight in ("alpha", "beta")}
     return cell(data, CLEAN, "LS-NMF", options=options, grid=grid, seeds=(preset.seed,))
 
 
