@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from lognmf import cli, plots
 from lognmf.study import paper, reproduce
-from lognmf.study.protocol import PRESETS, Preset
+from lognmf.study.protocol import PRESETS, WEIGHTS, Preset
 from lognmf.study.spec import Data
 from lognmf.study.store import StudyStore
 
@@ -16,7 +16,7 @@ FAST = ["reproduce", "table5", "--preset", "tiny", "--datasets", "orl", "--execu
 def here(tmp_path, monkeypatch):
     """A folder of its own, a preset of one value, and few digits in the place of ORL."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(PRESETS, "tiny", Preset((0.1,), (0.1,), 2, seeds=(1, 2)))
+    monkeypatch.setitem(PRESETS, "tiny", Preset(dict.fromkeys(WEIGHTS, (0.1,)), 2, seeds=(1, 2)))
     monkeypatch.setitem(paper.DATASETS, "ORL", Data("digits", 25))
     for name in plots.__all__:
         monkeypatch.setattr(plots, name, lambda *_, **__: Figure(figsize=(1, 1)))

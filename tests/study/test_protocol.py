@@ -70,7 +70,7 @@ def test_the_choice_is_shared_with_the_grid_where_it_is_the_same():
 
 
 def test_the_least_cut_is_run_from_other_seeds():
-    preset = replace(PAPER, tickets=(0.1, 1.0), values=(0.1, 1.0))
+    preset = replace(PAPER, values={"lam": (0.1, 1.0)})
     rows = [
         {"lam": lam, "seed": 0, "normalized_cut": cut, "clusters": 3, "balance": 1.0, "accuracy": right}
         for lam, cut, right in ((0.1, 0.5, 0.9), (1.0, 0.2, 0.1))

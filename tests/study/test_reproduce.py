@@ -12,14 +12,14 @@ from lognmf.study.documents import markdown
 from lognmf.study.figures import draw
 from lognmf.study.findings import agreement, counted, findings, honest_results
 from lognmf.study.paper import DATASETS, FIGURES, TABLES
-from lognmf.study.protocol import PRESETS, Preset
+from lognmf.study.protocol import PRESETS, WEIGHTS, Preset
 from lognmf.study.recipes import Scope
 from lognmf.study.reproduce import STORE, check_out, plan, reproduce
 from lognmf.study.result_tables import honest_tables, paper_tables, settings_table
 from lognmf.study.spec import Data
 from lognmf.study.store import StudyStore
 
-TINY = Preset((0.01, 1.0), (0.01, 1.0), 4, seeds=(1, 2))
+TINY = Preset(dict.fromkeys(WEIGHTS, (0.01, 1.0)), 4, seeds=(1, 2))
 DIGITS = dict.fromkeys(DATASETS, Data("digits", 30))
 """All eight sets are one, so that equal cells are computed once."""
 SCOPE = Scope(TINY, DIGITS)

@@ -159,7 +159,7 @@ def _about(scope: Scope, store: StudyStore, preset: str, command: str) -> dict[s
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "preset": preset,
-        "values": scope.preset.values,
+        "values": dict(scope.preset.values),
         "max_iter": scope.preset.max_iter,
         "seed": scope.preset.seed,
         "honest_seeds": scope.preset.seeds,
@@ -176,8 +176,7 @@ def _facts(about: Mapping[str, Any]) -> dict[str, str]:
     return {
         "command": about["command"],
         "date": about["date"],
-        "preset": f"{about['preset']}: {len(about['values'])} values a weight, {about['max_iter']} "
-        "iterations",
+        "preset": f"{about['preset']}, {about['max_iter']} iterations",
         "seeds": f"{about['seed']} for grids and choices, {honest} for the honest protocol",
         "data sets": ", ".join(about["datasets"]),
         "machines and versions": made,

@@ -14,6 +14,7 @@ from lognmf.study.spec import Cell, Data, Noise, cell
 __all__ = [
     "CONTESTANTS",
     "PRESETS",
+    "WEIGHTS",
     "Contestant",
     "Preset",
     "best",
@@ -55,6 +56,7 @@ class Preset:
 
 
 WEIGHTS = ("alpha", "beta", "gamma", "lam")
+"""The paper's α, β, γ and λ."""
 
 PRESETS = {
     "paper": Preset(dict.fromkeys(WEIGHTS, VALUES), 500),

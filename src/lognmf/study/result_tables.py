@@ -7,7 +7,7 @@ from typing import Any
 
 from lognmf.models import MODELS
 from lognmf.report import Cell, Table
-from lognmf.study.findings import CLOSE, Finding, Honest
+from lognmf.study.findings import CLOSE, Finding, Honest, agreement
 from lognmf.study.honest import Paired, paired_tests
 from lognmf.study.protocol import CONTESTANTS
 from lognmf.study.recipes import PaperTable
@@ -22,6 +22,7 @@ __all__ = [
     "far_tables",
     "honest_tables",
     "paper_tables",
+    "reached_tables",
     "settings_table",
 ]
 
@@ -167,6 +168,20 @@ def comparison_table(title: str, caption: str, found: Sequence[Paired]) -> Table
     )
 
 
+def reached_tables(found: Sequence[Finding]) -> Iterator[Table]:
+    """For every table and method the share of its numbers that reach the paper's."""
+    rows = []
+    for name in dict.fromkeys(f.table for f in found):
+        shares = [agreement((f for f in found if f.table == name), [method]) for method in MODELS]
+        cells = tuple(Cell(100 * reached / known if known else None) for reached, known in shares)
+        rows.append((f"Table {name.removeprefix('table')}", cells))
+    if rows:
+        caption = (
+            f"Percent of the numbers that are at most {CLOSE:g} points below the paper's, or above them."
+        )
+        yield Table("Numbers that are reached", caption, tuple(MODELS), tuple(rows), "", form=".0f", best="")
+
+
 def far_tables(found: Sequence[Finding]) -> Iterator[Table]:
     """The numbers of the two models that are far from the paper's."""
     far = [f for f in found if f.method in OURS and f.difference is not None and abs(f.difference) > CLOSE]
@@ -180,7 +195,7 @@ def far_tables(found: Sequence[Finding]) -> Iterator[Table]:
         )
         caption = f"Numbers of LS-NMF and RLS-NMF that differ from the paper's by more than {CLOSE:g} points."
         yield Table(
-            "Far from the paper",
+            "Differences",
             caption,
             ("ours", "difference", "setting"),
             rows,
