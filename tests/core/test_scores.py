@@ -104,3 +104,13 @@ def test_bad_labelings():
         scores.normalized_mutual_info(scores.contingency(y, labels), average="mean")
     with pytest.raises(ValueError, match="W must be 3×3"):
         scores.normalized_cut(sp.eye_array(4), labels)
+
+
+def test_the_cut_by_products_is_the_cut(rng):
+    """What a GPU computes, here on a CPU: also with weights, isolated samples and empty clusters."""
+    labels = rng.integers(0, 4, (30, 7))
+    labels[labels == 2] = 3
+    W = sp.random_array((30, 30), density=0.1, rng=rng)
+    W = sp.coo_array(W + W.T)
+    expected = scores.normalized_cut(W, labels)
+    np.testing.assert_allclose(scores._cut_by_products(W, labels, 4), expected, rtol=1e-12)

@@ -44,6 +44,11 @@ def is_torch(x: object) -> bool:
     return array_api_compat.is_torch_array(x)
 
 
+def on_gpu(x: Array) -> bool:
+    """Whether ``x`` is a tensor on a GPU."""
+    return is_torch(x) and x.is_cuda
+
+
 def is_dense(x: object) -> bool:
     """Whether ``x`` is a dense array of any library."""
     return not sp.issparse(x) and array_api_compat.is_array_api_obj(x)
@@ -182,6 +187,23 @@ def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=cores, thread_name_prefix="lognmf")
 
 
+def kernels(F: Array) -> Any:
+    """The module of fused kernels, if ``F`` is where they run; None elsewhere, and without Triton."""
+    return _kernels() if on_gpu(F) else None
+
+
+@functools.cache
+def _kernels() -> Any:
+    try:
+        from lognmf.core import kernels
+
+        kernels.try_out()
+    except Exception:
+        # No Triton, no C compiler, an old card, …: whatever it is, the plain formulas serve.
+        return None
+    return kernels
+
+
 if hasattr(os, "register_at_fork"):
     # A forked process has none of its parent's threads: it needs workers of its own.
     os.register_at_fork(after_in_child=_workers.cache_clear)
@@ -199,6 +221,9 @@ def repeated(shares: Array, k: int) -> Array:
 
 def scale_rows(F: Array, share: Array) -> Array:
     """Rows of F (rows, B, k) times ``share`` (rows, B)."""
+    compiled = kernels(F)
+    if compiled is not None:
+        return compiled.scale_rows(F, share)
     return F * (share[:, :, None] if is_torch(F) else repeated(share, F.shape[2]))
 
 
@@ -286,6 +311,17 @@ def take(F: Array, index: np.ndarray, axis: int = 1) -> Array:
     xp = namespace(F)
     where = xp.asarray(index, device=array_api_compat.device(F))
     return xp.take(F, where, axis=axis)
+
+
+def put(F: Array, index: np.ndarray, part: Array) -> Array:
+    """Batch ``F`` (n, B) with ``part`` in the place of its settings ``index``; F may be overwritten."""
+    xp = namespace(F)
+    if isinstance(F, np.ndarray) or is_torch(F):
+        F[:, xp.asarray(index, device=array_api_compat.device(F))] = part
+        return F
+    place = {b: c for c, b in enumerate(index.tolist())}
+    columns = [part[:, place[b]] if b in place else F[:, b] for b in range(F.shape[1])]
+    return xp.stack(columns, axis=1)
 
 
 def join(parts: list[Array]) -> Array:
