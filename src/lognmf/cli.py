@@ -1,4 +1,4 @@
-"""The command line: ``lognmf fit DATA -k 10``, ``lognmf compare DATA`` and ``lognmf data list``."""
+"""The command line: ``lognmf fit DATA -k 10``, ``compare DATA``, ``reproduce`` and ``data list``."""
 
 from __future__ import annotations
 
@@ -50,6 +50,10 @@ _OPTIONS = {
     "n_clusters": "--clusters",
     "models": "--models",
     "resize": "--resize",
+    "preset": "--preset",
+    "datasets": "--datasets",
+    "executor": "--executor",
+    "jobs": "--jobs",
 }
 """Options by the parameters of the estimators and of `compare`."""
 
@@ -93,8 +97,9 @@ def _app() -> typer.Typer:
     app.callback()(_lognmf)
     app.command()(fit)
     app.command()(compare)
-    from lognmf import data_commands
+    from lognmf import data_commands, reproduce_commands
 
+    app.command()(reproduce_commands.reproduce)
     app.add_typer(data_commands.app(), name="data")
     return app
 

@@ -96,6 +96,7 @@ def fit_grid(
     max_iter: int | None = None,
     tol: float | None = None,
     memory: int | None = None,
+    graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
     on_batch: Callable[[int, int, float], None] | None = None,
     verbose: int = 0,
@@ -133,6 +134,9 @@ def fit_grid(
         Instead of the model's own.
     memory : int, optional
         Bytes for a batch. Default: 1 GiB on a CPU, half of what is free on a GPU.
+    graph : sparse matrix of shape (n, n), optional
+        The 5-neighbour graph of the samples, if it is at hand: for the normalised cut, and
+        for models that would build it. Default: it is built.
     store : path, optional
         A SQLite file that keeps every finished batch. A run that was interrupted goes on
         where it was when it is started again with the same arguments.
@@ -174,6 +178,8 @@ def fit_grid(
     known = {} if ledger is None else ledger.rows()
     report = _Report(len(pairs), on_batch, verbose)
     run = _Run(estimator, data, classes, n_clusters)
+    if graph is not None:
+        run._graphs.update({"5": graph, "cut": graph})
     unknown = [i for i in repetitions if keys[i] not in known]
     waiting = followers(estimator, pairs, repetitions, run.first_state) if unknown else {}
 
