@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from lognmf.study.pages import page
 from lognmf.study.recipes import PaperFigure, PaperTable, Scope
 from lognmf.study.reference import METRICS
 from lognmf.study.result_tables import all_tests, honest_tables, paper_tables
+from lognmf.study.row_table import protocols, write_rows
 from lognmf.study.store import StudyStore
 
 __all__ = ["write_outputs"]
@@ -28,6 +30,8 @@ def write_outputs(
     folder: Path, wanted: Sequence[Any], scope: Scope, store: StudyStore, *, preset: str, command: str
 ) -> None:
     """Write tables (csv, Markdown), figures (png, svg), ``run.json`` and the page (html, Markdown).
+
+    Where pyarrow is installed, ``rows.parquet`` holds the scores of all fits.
 
     Parameters
     ----------
@@ -58,6 +62,9 @@ def write_outputs(
         _write_tests(
             folder / "tables" / "tests.csv", {"clean": all_tests(clean), "all": all_tests(every_honest)}
         )
+    if find_spec("pyarrow"):
+        named = protocols([table for table, _, _ in tables.values()], scope, store)
+        write_rows(folder / "rows.parquet", store, named)
     figures = [(f, draw(f, scope, store)) for f in wanted if isinstance(f, PaperFigure)]
     for figure, drawings in figures:
         for name, drawing in drawings.items():

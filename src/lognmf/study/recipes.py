@@ -104,13 +104,16 @@ class PaperTable:
         """The rows that are wanted."""
         return [entry for entry in self.entries if entry.dataset in scope.data]
 
+    def of_the_paper(self, scope: Scope) -> Iterator[Cell]:
+        """The paper's protocol."""
+        for entry in self.inside(scope):
+            yield from _of_the_paper(entry, scope)
+
     def first(self, scope: Scope) -> Iterator[Cell]:
         """The paper's protocol, and what the honest one chooses from."""
         for entry in self.inside(scope):
+            yield from _of_the_paper(entry, scope)
             data = scope.data[entry.dataset]
-            for noise in filter(None, (entry.noise, entry.other_draw)):
-                for model in MODELS:
-                    yield paper_cell(data, noise, model, scope.preset)
             for contestant in contestants(entry):
                 source = choice_cell(data, entry.noise, contestant, scope.preset)
                 if source is not None:
@@ -123,6 +126,12 @@ class PaperTable:
                 chosen = honest_cell(entry, contestant, scope, store)
                 if chosen is not None:
                     yield chosen
+
+
+def _of_the_paper(entry: Entry, scope: Scope) -> Iterator[Cell]:
+    for noise in filter(None, (entry.noise, entry.other_draw)):
+        for model in MODELS:
+            yield paper_cell(scope.data[entry.dataset], noise, model, scope.preset)
 
 
 def contestants(entry: Entry) -> list[Contestant]:

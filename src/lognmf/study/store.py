@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,6 +171,15 @@ class StudyStore:
         query = "SELECT arrays FROM results WHERE cell = ? AND arrays IS NOT NULL ORDER BY piece, place"
         with closing(_open(self.path)) as file:
             return [blob for (blob,) in file.execute(query, (cell.key,))]
+
+    def scores(self) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+        """Every row of a grid with the key and the content of its cell."""
+        query = "SELECT cell, spec, row FROM results JOIN cells USING (cell) ORDER BY cell, piece, place"
+        with closing(_open(self.path)) as file:
+            for key, spec, row in file.execute(query):
+                cell = json.loads(spec)
+                if cell["work"] == "grid":
+                    yield key, cell, json.loads(row)
 
     def failures(self) -> list[tuple[dict[str, Any], str]]:
         """The cells with pieces that failed, each with its message."""
