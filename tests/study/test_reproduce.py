@@ -3,6 +3,7 @@
 import csv
 import json
 
+import pyarrow.parquet
 import pytest
 from matplotlib.figure import Figure
 
@@ -52,7 +53,7 @@ def tiny(monkeypatch):
 
 def test_everything_is_there(folder):
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert {"index.html", "index.md", "run.json", STORE, "tables/tests.csv"} <= found
+    assert {"index.html", "index.md", "run.json", "rows.parquet", STORE, "tables/tests.csv"} <= found
     for name in TABLES:
         assert {f"tables/{name}.csv", f"tables/{name}.md", f"tables/{name}-honest.csv"} <= found
     for name in FIGURES:
@@ -83,6 +84,22 @@ def test_how_it_came_about(folder):
     assert about["failures"] == []
     assert {"numpy", "lognmf", "device"} <= about["made"][0].keys()
     assert str(folder) not in (folder / "run.json").read_text()
+
+
+def test_the_rows_know_their_protocol(folder, store):
+    rows = pyarrow.parquet.read_table(folder / "rows.parquet").to_pylist()
+    assert {row["protocol"] for row in rows} == {"paper", "choice", "honest", None}
+    honest = [r for r in rows if r["protocol"] == "honest"]
+    assert {r["seed"] for r in honest} == {1, 2}
+    assert {r["seed"] for r in rows if r["protocol"] == "paper"} == {0}
+    assert {"k-means", "spectral clustering"} <= {r["model"] for r in honest}
+    assert all(r["options"] and "penalty" in r["options"] for r in rows if r["protocol"] is None)
+    clean = [r for r in rows if r["protocol"] == "paper" and r["model"] == "RLS-NMF" and r["noise"] == "none"]
+    best = max(
+        findings(TABLES["table1"], SCOPE, store),
+        key=lambda f: (f.method == "RLS-NMF", f.metric == "accuracy"),
+    )
+    assert 100 * max(r["accuracy"] for r in clean) == pytest.approx(best.ours, abs=1e-3)
 
 
 def test_tables_hold_ours_and_the_papers(folder, store):
