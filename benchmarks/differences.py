@@ -17,139 +17,41 @@ import csv
 import itertools
 import json
 import time
-from collections import defaultdict
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
 from sklearn.base import clone
 from sklearn.preprocessing import normalize
 
+from difference_groups import (
+    HUGE,
+    KEY,
+    LARGE,
+    METRICS,
+    NO_ROOT,
+    REPRODUCTION,
+    RESULTS,
+    Change,
+    changes,
+    groups,
+)
+from difference_reasons import attempts, key_of, known, verdict
 from lognmf import datasets, noise
 from lognmf.core import scores
-from lognmf.core.arrays import join, like
+from lognmf.core.arrays import gram, join, like, mix, product, product_t, ratio
 from lognmf.core.kmeans import kmeans
 from lognmf.core.loop import iterate
+from lognmf.core.state import State
 from lognmf.graph import knn_graph
 from lognmf.models import MODELS
+from lognmf.models.convex import ConvexRule
+from lognmf.models.orthogonal import OrthogonalRule
 from lognmf.models.validation import check_samples
-from lognmf.study.paper import DATASETS
 from lognmf.study.protocol import PAPER_OPTIONS, VALUES, WEIGHTS
 
-ROOT = Path(__file__).parents[1]
-REPRODUCTION = ROOT / "docs" / "reproduction"
-RESULTS = ROOT / "benchmarks" / "results" / "differences.csv"
-CLOSE = 3.0
-METRICS = ("accuracy", "nmi", "purity")
-LARGE = ("coil20", "eyaleb", "ar", "pendigits", "semeion", "orl")
-"""Sets on which less is tried."""
-HUGE = ("eyaleb", "ar")
-
-
-# What differs --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Group:
-    """A method on one row of a table: what the paper has, and what we have."""
-
-    table: str
-    dataset: str
-    level: str
-    method: str
-    ours: tuple[float, float, float]
-    paper: tuple[float, float, float]
-
-    @property
-    def data(self):
-        """Our name of the data set."""
-        return DATASETS[self.dataset].name
-
-    @property
-    def off(self):
-        """Metrics that are more than 3 points off."""
-        return [m for m, a, b in zip(METRICS, self.ours, self.paper, strict=True) if abs(a - b) > CLOSE]
-
-    @property
-    def possible(self):
-        """Whether the paper's numbers can be: purity is never below accuracy."""
-        return self.paper[2] >= self.paper[0] - 0.05
-
-    @property
-    def judged(self):
-        """Metrics that a change must bring near: those of numbers that can be."""
-        return METRICS if self.possible else METRICS[:2]
-
-    def distance(self, found):
-        """Largest distance of three metrics to the paper's, in points."""
-        paper = dict(zip(METRICS, self.paper, strict=True))
-        return max(abs(found[metric] - paper[metric]) for metric in self.judged)
-
-
-def groups():
-    """All groups, in the order of the tables."""
-    found = defaultdict(dict)
-    for table in sorted((REPRODUCTION / "tables").glob("table?.csv")):
-        with table.open(encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                if row["paper"]:
-                    key = (row["table"], row["dataset"], row["level"], row["method"])
-                    found[key][row["metric"]] = (float(row["ours"]), float(row["paper"]))
-    made = [
-        Group(*key, *(tuple(both[m][place] for m in METRICS) for place in (0, 1)))
-        for key, both in found.items()
-    ]
-    return [group for group in made if group.off]
-
-
-# What is changed -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Change:
-    """One thing that is not as in the reproduction.
-
-    samples: unit, raw, renormalised (unit norm again after the noise), clipped (negative entries set to
-    zero instead of a shift) or the name of another data set; start and sign: of the model; draw: of the
-    noise; replacement: of the removal.
-    """
-
-    samples: str = "unit"
-    start: str = ""
-    sign: str = ""
-    draw: int = 0
-    replacement: bool = True
-
-
-def changes(group):
-    """What is tried, in this order."""
-    plain = Change()
-    yield plain
-    removed, gaussian = group.level.startswith("removed"), group.level.startswith("gaussian")
-    if group.method == "RMNMF":
-        yield replace(plain, sign="published")
-    if removed or gaussian:
-        yield replace(plain, draw=1)
-        yield replace(plain, samples="renormalised")
-    if group.method in ("LS-NMF", "RLS-NMF"):
-        if group.data == "ar":
-            yield replace(plain, samples="raw")
-        return
-    yield replace(
-        plain, start="random" if group.method in ("RMNMF", "CNMF", "ONMF", "Semi-NMF") else "kmeans"
-    )
-    if gaussian:
-        yield replace(plain, samples="clipped")
-    if removed:
-        yield replace(plain, replacement=False)
-    if not gaussian:
-        yield replace(plain, samples="raw")
-    if group.data == "jaffe":
-        yield replace(plain, samples="jaffe-crop")
-    if group.data == "ar":
-        yield replace(plain, samples="ar-second-half")
+# Samples -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4)
@@ -182,7 +84,6 @@ def samples(data, level, change):
 
 # Fits ----------------------------------------------------------------------------------------
 
-KEY = ("data", "level", "method", *(field.name for field in fields(Change)))
 COLUMNS = (*KEY, "seed", "iterations", "read_out", *METRICS, "nmi_geometric", "settings", "setting")
 
 
@@ -195,7 +96,7 @@ def settings_of(group):
         return [{"lam": value} for value in (0.001, 0.1, 10.0)]
     if weights == ("lam",):
         return [{"lam": value} for value in VALUES]
-    return best_settings(group, weights, 16 if group.data in LARGE else 40)
+    return best_settings(group, weights, 16)
 
 
 def best_settings(group, weights, count):
@@ -227,7 +128,7 @@ def _grid_rows(method):
 def seeds_of(group, change):
     """Seeds: more where only the seed is changed and fits are cheap."""
     if group.method in ("LS-NMF", "RLS-NMF"):
-        return range(1, 3) if group.data in LARGE else range(1, 5)
+        return range(1, 3) if group.data in LARGE else range(1, 6)
     if group.method == "RMNMF":
         return range(1) if group.data in LARGE else range(3)
     if group.method == "GNMF":
@@ -241,7 +142,8 @@ def checkpoints(group):
     """Iterations after which the clusters are looked at."""
     if group.method == "RMNMF":  # its penalty has grown so far by then that nothing moves any more
         return (50, 100, 200) if group.data in LARGE else (50, 100, 200, 500)
-    return (50, 100, 200, 500) if group.data in LARGE else (50, 100, 200, 500, 1000)
+    few = group.data in LARGE or group.method in ("LS-NMF", "RLS-NMF")
+    return (50, 100, 200, 500) if few else (50, 100, 200, 500, 1000)
 
 
 def fits(group, change):
@@ -255,7 +157,9 @@ def fits(group, change):
         options["init"] = change.start
     if change.sign:
         options["published_sign"] = True
-    model = MODELS[group.method](classes, **{n: v for n, v in options.items() if v != "kmeans"})
+    rootless = ROOTLESS.get(group.method) if change.start == NO_ROOT else None
+    options["init"] = "random" if rootless else options.get("init")
+    model = MODELS[group.method](classes, **{n: v for n, v in options.items() if v not in (None, "kmeans")})
     if hasattr(model, "graph"):
         model.set_params(graph=W)
     settings, seeds = settings_of(group), list(seeds_of(group, change))
@@ -270,15 +174,42 @@ def fits(group, change):
     U, V = (join([first[seed][place] for seed, _ in pairs]) for place in (0, 1))
     weights = {name: like([setting[name] for _, setting in pairs], V) for name in model._weights}
     rule = model._rule(data, W if hasattr(model, "graph") else None, weights)
+    if rootless:
+        rule = rootless(rule.fit)
     state, done = rule.start(*model._prepare(U, V)), 0
     for stop in checkpoints(group):
         state = iterate(rule, state, max_iter=stop - done, tol=0, eval_every=stop).state
         done = stop
         each = np.array([seed for seed, _ in pairs])
-        for read_out, labels in read_outs(state.V, classes, each, every=stop in (200, 500)):
+        for read_out, labels in read_outs(
+            state.V, classes, each, every=stop == 500 or (stop == 200 and group.method == "RMNMF")
+        ):
             for place, seed in enumerate(seeds):
                 of_seed = labels[:, place * len(settings) : (place + 1) * len(settings)]
                 yield {"seed": seed, "iterations": stop, "read_out": read_out, **best(y, of_seed, settings)}
+
+
+class RootlessConvexRule(ConvexRule):
+    """CNMF as it is often programmed: multiplicative updates without the square root."""
+
+    def step(self, state):
+        X, B, V, (_, KB) = self.fit.X, state.U, state.V, state.aux
+        V = V * ratio(KB, mix(V, gram(B, KB)))
+        KV = product(X, product_t(X, V))
+        return self.start(B * ratio(KV, mix(KB, gram(V, V))), V)
+
+
+class RootlessOrthogonalRule(OrthogonalRule):
+    """ONMF without the square root."""
+
+    def step(self, state):
+        U, V, (XU,) = state.U, state.V, state.aux
+        V = V * ratio(XU, mix(V, gram(V, XU)))
+        U = U * ratio(product_t(self.fit.X, V), mix(U, gram(V, V)))
+        return State(U, V, (product(self.fit.X, U),))
+
+
+ROOTLESS = {"CNMF": RootlessConvexRule, "ONMF": RootlessOrthogonalRule}
 
 
 def first_factors(options, X, k, seed):
@@ -315,104 +246,6 @@ def best(y, labels, settings):
     return {**found, "settings": len(settings), "setting": json.dumps(settings[b])}
 
 
-# What was found ------------------------------------------------------------------------------
-
-
-def known():
-    """Lines that are there, by what was changed; NMF's serve WNMF too, which is NMF without a mask."""
-    lines = defaultdict(list)
-    if RESULTS.exists():
-        with RESULTS.open(encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                numbers = {name: float(row[name]) for name in (*METRICS, "nmi_geometric")}
-                whole = {name: int(row[name]) for name in ("seed", "iterations", "draw", "settings")}
-                lines[tuple(row[name] for name in KEY)].append({**row, **numbers, **whole})
-    return lines
-
-
-def key_of(group, change):
-    method = "NMF" if group.method == "WNMF" else group.method
-    return (group.data, group.level, method, *(str(value) for value in asdict(change).values()))
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What one change gave: means over seeds, and how many seeds come near."""
-
-    change: Change
-    iterations: int
-    read_out: str
-    form: str
-    means: dict
-    low: dict
-    high: dict
-    seeds: int
-    near: int
-    distance: float
-    settings: int
-
-    @property
-    def changed(self):
-        """How many things are not as in the reproduction."""
-        return (
-            (self.change != Change())
-            + (self.iterations != 500)
-            + (self.read_out != "k-means, 10 starts")
-            + (self.form != "max")
-        )
-
-
-def attempts(group, lines):
-    """All that was tried for a group."""
-    found = []
-    for change in changes(group):
-        rows = lines.get(key_of(group, change), [])
-        look = sorted({(row["iterations"], row["read_out"]) for row in rows})
-        for (iterations, read_out), form in itertools.product(look, ("max", "geometric")):
-            some = [row for row in rows if (row["iterations"], row["read_out"]) == (iterations, read_out)]
-            if form == "geometric":
-                some = [{**row, "nmi": row["nmi_geometric"]} for row in some]
-            table = {metric: np.array([row[metric] for row in some]) for metric in METRICS}
-            means = {metric: float(values.mean()) for metric, values in table.items()}
-            near = sum(group.distance(row) <= CLOSE for row in some)
-            found.append(
-                Attempt(
-                    change,
-                    iterations,
-                    read_out,
-                    form,
-                    means,
-                    {metric: float(values.min()) for metric, values in table.items()},
-                    {metric: float(values.max()) for metric, values in table.items()},
-                    len(some),
-                    near,
-                    group.distance(means),
-                    some[0]["settings"],
-                )
-            )
-    return found
-
-
-def verdict(group, tried):
-    """The kind of reason, and the attempt that shows it.
-
-    "seed": nothing changed but the seed, and some seed comes within 3 points in all three metrics.
-    "change": one thing changed, and the mean over the seeds comes within 3 points. "lucky": one thing
-    changed, and some seed does. "none": nothing of what was tried; the nearest is shown.
-    """
-    plain = [a for a in tried if a.changed == 0]
-    for attempt in plain:
-        if attempt.near:
-            return "seed", attempt
-    single = sorted((a for a in tried if a.changed == 1), key=lambda a: a.distance)
-    for kind, fits_in in (("change", lambda a: a.distance <= CLOSE), ("lucky", lambda a: a.near > 0)):
-        for attempt in single:
-            if fits_in(attempt):
-                return kind, attempt
-    nearest = min((a for a in tried if a.changed <= 1), key=lambda a: a.distance, default=None)
-    return "none", nearest
-
-
 # The command ---------------------------------------------------------------------------------
 
 
@@ -438,6 +271,9 @@ def main():
     parser.add_argument("--data", help="names of data sets, with commas between them; default all")
     parser.add_argument("--methods", help="names of methods, with commas between them; default all")
     parser.add_argument("--no-fit", action="store_true", help="only say what was found")
+    parser.add_argument(
+        "--start", help="try this start for all groups of the methods, whatever else was found"
+    )
     options = parser.parse_args()
     wanted = [
         group
@@ -448,7 +284,10 @@ def main():
     for group in wanted:
         for change in () if options.no_fit else changes(group):
             lines = known()
-            if verdict(group, attempts(group, lines))[0] in ("seed", "change"):
+            if options.start:
+                if change.start != options.start:
+                    continue
+            elif verdict(group, attempts(group, lines))[0] in ("seed", "change"):
                 break
             if key_of(group, change) not in lines:
                 began = time.perf_counter()
