@@ -207,8 +207,8 @@ def sentence(group, tried, words, usual):
         text = f"With {named(attempt, words)} it is {numbers(attempt.means)} (mean over {seeds})."
     elif kind == "lucky":
         text = (
-            f"Not settled: with {named(attempt, words)} {attempt.near} of {seeds} come{'s' * (attempt.near == 1)} "
-            f"within 3 points, but the mean is {numbers(attempt.means)}."
+            f"Not settled: with {named(attempt, words)} {attempt.near} of {seeds} "
+            f"come{'s' * (attempt.near == 1)} within 3 points, but the mean is {numbers(attempt.means)}."
         )
     else:
         text = (
