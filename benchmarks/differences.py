@@ -96,7 +96,9 @@ def settings_of(group):
         return [{"lam": value} for value in (0.001, 0.1, 10.0)]
     if weights == ("lam",):
         return [{"lam": value} for value in VALUES]
-    return best_settings(group, weights, 16)
+    return best_settings(
+        group, weights, 64 if group.data == "pendigits" else 8 if group.data in LARGE else 16
+    )
 
 
 def best_settings(group, weights, count):
@@ -130,7 +132,7 @@ def seeds_of(group, change):
     if group.method in ("LS-NMF", "RLS-NMF"):
         return range(1, 3) if group.data in LARGE else range(1, 6)
     if group.method == "RMNMF":
-        return range(1) if group.data in LARGE else range(3)
+        return range(1) if group.data in LARGE else range(2)
     if group.method == "GNMF":
         return range(2) if group.data in LARGE else range(3)
     if change == Change():
@@ -144,6 +146,11 @@ def checkpoints(group):
         return (50, 100, 200) if group.data in LARGE else (50, 100, 200, 500)
     few = group.data in LARGE or group.method in ("LS-NMF", "RLS-NMF")
     return (50, 100, 200, 500) if few else (50, 100, 200, 500, 1000)
+
+
+def all_read_outs(group):
+    """Iterations after which every read-out is tried."""
+    return {"RMNMF": (200, 500), "LS-NMF": (), "RLS-NMF": ()}.get(group.method, (500,))
 
 
 def fits(group, change):
@@ -181,9 +188,7 @@ def fits(group, change):
         state = iterate(rule, state, max_iter=stop - done, tol=0, eval_every=stop).state
         done = stop
         each = np.array([seed for seed, _ in pairs])
-        for read_out, labels in read_outs(
-            state.V, classes, each, every=stop == 500 or (stop == 200 and group.method == "RMNMF")
-        ):
+        for read_out, labels in read_outs(state.V, classes, each, every=stop in all_read_outs(group)):
             for place, seed in enumerate(seeds):
                 of_seed = labels[:, place * len(settings) : (place + 1) * len(settings)]
                 yield {"seed": seed, "iterations": stop, "read_out": read_out, **best(y, of_seed, settings)}
@@ -278,14 +283,16 @@ def main():
     wanted = [
         group
         for group in groups()
-        if (options.data is None or group.data in options.data.split(","))
+        if group.level.startswith(options.level)
+        and (options.data is None or group.data in options.data.split(","))
         and (options.methods is None or group.method in options.methods.split(","))
     ]
     for group in wanted:
         for change in () if options.no_fit else changes(group):
             lines = known()
-            if options.start:
-                if change.start != options.start:
+            if options.only:
+                field, _, value = options.only.partition(" ")
+                if str(getattr(change, field)) != value:
                     continue
             elif verdict(group, attempts(group, lines))[0] in ("seed", "change"):
                 break
