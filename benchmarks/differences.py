@@ -97,7 +97,7 @@ def settings_of(group):
     if weights == ("lam",):
         return [{"lam": value} for value in VALUES]
     return best_settings(
-        group, weights, 64 if group.data == "pendigits" else 8 if group.data in LARGE else 16
+        group, weights, 32 if group.data == "pendigits" else 8 if group.data in LARGE else 16
     )
 
 
@@ -276,8 +276,9 @@ def main():
     parser.add_argument("--data", help="names of data sets, with commas between them; default all")
     parser.add_argument("--methods", help="names of methods, with commas between them; default all")
     parser.add_argument("--no-fit", action="store_true", help="only say what was found")
+    parser.add_argument("--level", default="", help="how the noise of the rows begins, such as gaussian")
     parser.add_argument(
-        "--start", help="try this start for all groups of the methods, whatever else was found"
+        "--only", help="try this change alone, whatever else was found; such as 'start random'"
     )
     options = parser.parse_args()
     wanted = [
