@@ -104,13 +104,14 @@ def verdict(group, tried, usual=None):
     nearest is shown.
     """
     plain = [a for a in tried if a.changed == 0]
+    seeds = [a for a in plain if a.seeds > 1]
     single = sorted((a for a in tried if a.changed == 1), key=lambda a: a.distance)
     double = sorted((a for a in tried if a.changed == 2 and a.form == "max"), key=lambda a: a.distance)
     in_usual = [a for a in single if a.signature == usual]
     rules = (
-        ("seed", plain, lambda a: a.distance <= CLOSE and a.near > 0),
+        ("seed", seeds, lambda a: a.distance <= CLOSE and a.near > 0),
         ("change", in_usual, lambda a: a.distance <= CLOSE),
-        ("seed", plain, lambda a: a.near > 0),
+        ("seed", seeds, lambda a: a.near > 0),
         ("change", single, lambda a: a.distance <= CLOSE),
         ("lucky", single, lambda a: a.near > 0),
         ("two", double, lambda a: a.distance <= CLOSE),
@@ -182,13 +183,9 @@ def named(attempt, words):
 
 
 def tried_words(tried, words):
-    single = [a for a in tried if a.changed <= 1]
-    iterations = sorted({a.iterations for a in single if a.iterations != a.standard})
-    others = dict.fromkeys(named(a, words) for a in single if a.iterations == a.standard and a.changed)
-    listed = ["other seeds"] if single else []
-    if iterations:
-        listed.append(f"{', '.join(map(str, iterations))} iterations")
-    return "; ".join([*listed, *others])
+    """What was tried for a group; what the same fits tell is named together."""
+    others = dict.fromkeys(named(a, words) for a in tried if a.change != Change() and a.changed == 1)
+    return "; ".join(["other seeds, iterations, read-outs and form of NMI", *others])
 
 
 def sentence(group, tried, words, usual):
