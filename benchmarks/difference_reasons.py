@@ -184,15 +184,18 @@ def named(attempt, words):
 
 def tried_words(tried, words):
     """What was tried for a group; what the same fits tell is named together."""
+    plain = [a.seeds for a in tried if a.change == Change()]
+    seeds = ["other seeds, iterations, read-outs and form of NMI"] if max(plain, default=0) > 1 else []
+    alone = ["iterations, read-outs and form of NMI"] if plain and not seeds else []
     others = dict.fromkeys(named(a, words) for a in tried if a.change != Change() and a.changed == 1)
-    return "; ".join(["other seeds, iterations, read-outs and form of NMI", *others])
+    return "; ".join([*seeds, *alone, *others])
 
 
 def sentence(group, tried, words, usual):
     """Why a group differs, in one sentence."""
     kind, attempt = verdict(group, tried, usual)
     if attempt is None:
-        return "Not looked into."
+        return words["AR"] if group.dataset == "AR" else "Not looked into."
     subset = (
         f", the {attempt.settings} best settings of seed 0" if group.method in ("LS-NMF", "RLS-NMF") else ""
     )
