@@ -65,7 +65,7 @@ def attempts(group, lines):
     found = []
     for change in changes(group):
         rows = lines.get(key_of(group, change), [])
-        # RMNMF stops after 200 iterations on large sets: its penalty has grown so far that 500 give the same.
+        # RMNMF is looked at up to 200 iterations: its penalty has grown so far that 500 give the same.
         standard = min(500, max((row["iterations"] for row in rows), default=500))
         look = sorted({(row["iterations"], row["read_out"]) for row in rows})
         for (iterations, read_out), form in itertools.product(look, ("max", "geometric")):

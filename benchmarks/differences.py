@@ -92,7 +92,7 @@ def settings_of(group):
     weights = MODELS[group.method]._weights
     if not weights:
         return [{}]
-    if group.method == "RMNMF" and group.data in LARGE:
+    if group.method == "RMNMF":
         return [{"lam": value} for value in (0.001, 0.1, 10.0)]
     if weights == ("lam",):
         return [{"lam": value} for value in VALUES]
@@ -143,7 +143,7 @@ def seeds_of(group, change):
 def checkpoints(group):
     """Iterations after which the clusters are looked at."""
     if group.method == "RMNMF":  # its penalty has grown so far by then that nothing moves any more
-        return (50, 100, 200) if group.data in LARGE else (50, 100, 200, 500)
+        return 50, 100, 200
     few = group.data in LARGE or group.method in ("LS-NMF", "RLS-NMF")
     return (50, 100, 200, 500) if few else (50, 100, 200, 500, 1000)
 
