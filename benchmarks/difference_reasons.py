@@ -153,9 +153,9 @@ def services(groups, lines):
 def usual_changes(served):
     """The change that explains a method: at least a third of the rows, and twice those near without it."""
     return {
-        method: best[0][0].signature
-        for method, best in served.items()
-        if best and best[0][1] >= max(3, best[0][3] / 3, 2 * best[0][2])
+        method: good[0].signature
+        for method, found in served.items()
+        for good in [one for one in found if one[1] >= max(3, one[3] / 3, 2 * one[2])][:1]
     }
 
 
