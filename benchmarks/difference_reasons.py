@@ -195,7 +195,7 @@ def sentence(group, tried, words, usual):
     """Why a group differs, in one sentence."""
     kind, attempt = verdict(group, tried, usual)
     if attempt is None:
-        return words["AR"] if group.dataset == "AR" else "Not looked into."
+        return "Not looked into."
     subset = (
         f", the {attempt.settings} best settings of seed 0" if group.method in ("LS-NMF", "RLS-NMF") else ""
     )
