@@ -20,7 +20,7 @@ from lognmf.core.solvers import Codes
 from lognmf.core.state import Solution, State
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.spectral_start import spectral
-from lognmf.models.validation import Samples, check_factor, check_samples
+from lognmf.models.validation import Samples, check_factor, check_samples, check_solver
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -163,6 +163,7 @@ class FactorModel(
             raise
 
     def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
+        check_solver(getattr(self, "solver", "mu"), data)
         W = self._graph(data.X)
         U, V = self._prepare(*self._start(data.X, given))
         weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), V) for name in self._weights}

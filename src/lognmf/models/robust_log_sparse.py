@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, like, product, to_numpy
-from lognmf.core.solvers import SOLVERS
+from lognmf.core.solvers import GAUGES, SOLVERS
 from lognmf.core.state import State
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import BasisAndCodesModel
@@ -57,8 +57,8 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         "random" an outlier part absorbs the misfit of the start, and hundreds of iterations
         hardly move (the paper's behaviour).
     [[n_init]]
-    solver : {"mu"}, default="mu"
-        "mu": the paper's multiplicative updates.
+    [[solver]]
+    [[gauge]]
     [[loop]]
 
     Attributes
@@ -114,6 +114,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         init: str = "scaled",
         n_init: int = 1,
         solver: str = "mu",
+        gauge: str = "free",
         max_iter: int = 500,
         tol: float = 1e-5,
         eval_every: int = 10,
@@ -133,6 +134,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
             verbose=verbose,
         )
         self.solver = solver
+        self.gauge = gauge
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
@@ -184,6 +186,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
 
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
+        check_choice("gauge", self.gauge, GAUGES)
         check_choice("penalty", self.penalty, PENALTIES)
         check_choice("row_norm", self.row_norm, ROW_NORMS)
         check_graph_parameters(self.graph, self.n_neighbors)
@@ -194,10 +197,11 @@ class RobustLogSparseNMF(BasisAndCodesModel):
     def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         weights = dict(weights)
         fit = Robust.of(data.X, ROW_NORMS[self.row_norm](), weights.pop("gamma"))
-        return SOLVERS[self.solver](regularised(fit, W=W, penalty=self.penalty, **weights))
+        problem = regularised(fit, W=W, penalty=self.penalty, **weights)
+        return SOLVERS[self.solver](problem, gauge=self.gauge)
 
     def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
-        share, norm = rule.problem.fit.taken(state.U, state.V, *state.aux)
+        share, norm = rule.problem.fit.taken(*rule.factors(state))
         return {"outlier_share_": share[:, 0], "outlier_norm_": norm[:, 0]}
 
     def _code_options(self) -> dict[str, Any]:
