@@ -1,8 +1,11 @@
-"""The work of the fast solver in compiled loops; `sweeps` is its twin in NumPy and says what each does.
+"""The work of the fast solver in compiled loops; `sweeps`, its twin in NumPy, says what each does and why.
 
 Rows are taken `LANES` at a time and turned, so that the innermost loop runs over rows: the
 coordinates of one row depend on each other, those of different rows do not.
 """
+
+# ruff: noqa: D103 (documented in the twin)
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
@@ -15,12 +18,16 @@ import numpy as np
 
 from lognmf.core.solvers.colouring import Visit
 
-LANES = 16
+LANES = 32
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """``function`` compiled at its first call, and kept on disk where there is a place for it."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": {"contract", "reassoc", "nsz"},
+        "error_model": "numpy",
+    }
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder that could be written
@@ -45,12 +52,13 @@ def sweep(
 
 @_compiled
 def _sweep(F, A, G, kept, order, bounds, indptr, indices, edges, degree, lam, weight, concave, times, tiny):
-    n, B, k = F.shape
+    B, k = F.shape[1:]
     robust = kept.shape[0] > 0
-    v, a = np.empty((k, LANES)), np.empty((k, LANES))
+    wide = (k + 3) // 4 * 4  # four terms of a sum at a time; those beyond k are zeros
+    v, a = np.zeros((wide, LANES)), np.empty((k, LANES))
     share, pull, around = np.ones(LANES), np.zeros(LANES), np.zeros(LANES)
     row = np.zeros(LANES, dtype=np.int64)
-    others = np.empty((k, k))
+    others, target = np.zeros((k, wide)), np.empty(k)
     for b in range(B):
         for r in range(k):
             for q in range(k):
@@ -67,21 +75,30 @@ def _sweep(F, A, G, kept, order, bounds, indptr, indices, edges, degree, lam, we
                         share[t] = kept[i, b]
                     pull[t] = graph * degree[i]
                     for r in range(k):
-                        v[r, t] = F[i, b, r]
-                        a[r, t] = share[t] * A[i, b, r]
+                        target[r] = share[t] * A[i, b, r]
                     if graph > 0:
                         for e in range(indptr[i], indptr[i + 1]):
                             strength = graph * edges[e]
                             for r in range(k):
-                                a[r, t] += strength * F[indices[e], b, r]
+                                target[r] += strength * F[indices[e], b, r]
+                    for r in range(k):
+                        v[r, t] = F[i, b, r]
+                        a[r, t] = target[r]
                 for _ in range(times):
                     for r in range(k):
                         for t in range(LANES):
                             around[t] = 0.0
-                        for q in range(k):
-                            weight_q = others[r, q]
+                        for q in range(0, wide, 4):
+                            g0, g1, g2, g3 = (
+                                others[r, q],
+                                others[r, q + 1],
+                                others[r, q + 2],
+                                others[r, q + 3],
+                            )
                             for t in range(LANES):
-                                around[t] += weight_q * v[q, t]
+                                around[t] += (g0 * v[q, t] + g1 * v[q + 1, t]) + (
+                                    g2 * v[q + 2, t] + g3 * v[q + 3, t]
+                                )
                         own = G[b, r, r]
                         for t in range(LANES):
                             curvature = share[t] * own + pull[t]
@@ -257,3 +274,37 @@ def _log_sum(out, F, largest):
                     product[r] *= 1.0 + F[i, b, r]
             for r in range(k):
                 out[b] += log(product[r])
+
+
+def beyond(F: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> np.ndarray:
+    if not momentum.any():
+        return F
+    out = np.empty(F.shape, dtype=F.dtype)
+    _beyond(out, F, last, momentum, np.finfo(F.dtype).tiny)
+    return out
+
+
+@_compiled
+def _beyond(out, F, last, momentum, tiny):
+    n, B, k = F.shape
+    for i in range(n):
+        for b in range(B):
+            for r in range(k):
+                x = F[i, b, r] + momentum[b] * (F[i, b, r] - last[i, b, r])
+                out[i, b, r] = x if x >= tiny else 0.0
+
+
+def scaled(F: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    out = np.empty(F.shape, dtype=F.dtype)
+    _scaled(out, F, np.ascontiguousarray(np.broadcast_to(factors, F.shape[1:])), np.finfo(F.dtype).tiny)
+    return out
+
+
+@_compiled
+def _scaled(out, F, factors, tiny):
+    n, B, k = F.shape
+    for i in range(n):
+        for b in range(B):
+            for r in range(k):
+                x = F[i, b, r] * factors[b, r]
+                out[i, b, r] = x if x >= tiny else 0.0

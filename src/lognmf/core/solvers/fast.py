@@ -18,29 +18,40 @@ never rises.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import ModuleType
 
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Matrix, gram, product, product_t, scale_rows, total, without_subnormals
+from lognmf.core.arrays import Matrix, dense_rows, gram, product, product_t, scale_rows, total
 from lognmf.core.problem import Problem
-from lognmf.core.solvers.colouring import Visit, independent, visit
+from lognmf.core.solvers.colouring import independent, visit
+from lognmf.core.solvers.costs import Costs
 from lognmf.core.solvers.gauge import unit_columns
 from lognmf.core.solvers.kernels import kernels
-from lognmf.core.solvers.path import BEST, RAMP, RECENT, SHARE, ZERO, Path, choose, first_numbers, merge
+from lognmf.core.solvers.path import (
+    BEST,
+    RECENT,
+    REVIVED,
+    ZERO,
+    Path,
+    choose,
+    first_numbers,
+    merge,
+    on_a_ramp,
+)
 from lognmf.core.state import State
-from lognmf.core.terms.frobenius import Frobenius
 from lognmf.core.terms.laplacian import Laplacian
-from lognmf.core.terms.log import Log
-from lognmf.core.terms.robust import Robust, kept_share, robust_value
 
 SWEEPS = 2
 """Sweeps of a factor in a step; more are greedy and end in worse minima."""
 
-FIRST_COST, SMALLEST_SHARE, LARGEST_SHARE, RAMP_STEPS = 0.01, 1e-8, 1e-3, 4
+FIRST_COST, SMALLEST_SHARE, LARGEST_SHARE = 0.01, 1e-8, 0.1
 """The ramp begins where the penalties cost a hundredth of the data term at zero, with a share of
-them between these two, and makes so many steps for each power of ten."""
+them between these two."""
+
+STALLED, REVIVAL_SHARE, IMPROVED = 1e-4, 0.03, 1e-4
+"""Empty components are revived where a step gains at most so much of the objective; the penalties
+then begin with this share of themselves; and again, if the last time gained so much."""
 
 PATIENCE = 100
 """Steps at the present pace that must not be enough to beat the zero factorisation."""
@@ -65,20 +76,14 @@ class Fast:
 
     Parameters
     ----------
-    problem : Problem
-        A plain or robust fit; the graph and one kind of sparsity penalty.
+    costs : Costs
+        What is minimised.
     gauge : {"free", "unit"}
         Whether the columns of U have unit norm.
-    rows_of_V : Visit
-        The order in which V's rows are visited.
-    kernels : module
-        `compiled` or `sweeps`.
     """
 
-    problem: Problem
-    gauge: str
-    rows_of_V: Visit
-    kernels: ModuleType
+    costs: Costs
+    gauge: str = "free"
 
     @classmethod
     def of(cls, problem: Problem, gauge: str = "free") -> Fast:
@@ -87,7 +92,12 @@ class Fast:
         check_supported(fit.X, getattr(fit, "M", None))
         graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
         rows = visit(graphs[0].exact_W) if graphs else independent(fit.X.shape[0])
-        return cls(problem, gauge, rows, kernels())
+        return cls(Costs(problem, rows, kernels()), gauge)
+
+    @property
+    def problem(self) -> Problem:
+        """What is minimised, as terms."""
+        return self.costs.problem
 
     # The contract of a rule ------------------------------------------------------------
 
@@ -101,16 +111,15 @@ class Fast:
             U, V = unit_columns(U, V)
         given = self._path_at(U, V)
         scaled = self._path_at(*self._at_best_scale(given))
-        alpha, beta, _ = self._weights(given.batch)
-        costs = alpha * self._penalty(scaled.U) + beta * self._penalty(scaled.V)
-        ramp = (U > 0).all(axis=(0, 2)) & (V > 0).all(axis=(0, 2)) & (costs > 0)
-        small = FIRST_COST * given.numbers[ZERO] / np.where(costs > 0, costs, 1.0)
+        alpha, beta, _ = self.costs.weights(given.batch)
+        full = alpha * self.costs.penalty(scaled.U) + beta * self.costs.penalty(scaled.V)
+        ramp = (U > 0).all(axis=(0, 2)) & (V > 0).all(axis=(0, 2)) & (full > 0)
+        small = FIRST_COST * given.numbers[ZERO] / np.where(full > 0, full, 1.0)
         share = np.where(ramp, np.clip(small, SMALLEST_SHARE, LARGEST_SHARE), 1.0)
         better = scaled.value < given.value
         best = merge(better, scaled, given)
         path = merge(ramp | better, scaled, given)
-        numbers = path.numbers.copy()
-        numbers[SHARE], numbers[RAMP] = share, np.ceil(-RAMP_STEPS * np.log10(share))
+        numbers = on_a_ramp(path.numbers, share)
         numbers[BEST] = best.value
         return State(best.U, best.V, (best.XU, *replace(path, numbers=numbers).arrays))
 
@@ -119,8 +128,12 @@ class Fast:
         path = self._zero_if_better(old.followed_by(self._propose(old)))
         better = path.value <= old.numbers[BEST]
         path.numbers[BEST] = np.where(better, path.value, old.numbers[BEST])
-        U, V = choose(better, path.U, state.U), choose(better, path.V, state.V)
-        return State(U, V, (choose(better, path.XU, state.aux[0]), *path.arrays))
+        best = State(
+            choose(better, path.U, state.U),
+            choose(better, path.V, state.V),
+            (choose(better, path.XU, state.aux[0]),),
+        )
+        return State(best.U, best.V, (*best.aux, *self._revive_if_stalled(path, best).arrays))
 
     def value(self, state: State) -> np.ndarray:
         # A step has computed it; factors that come from elsewhere bring nothing but ``X @ U``.
@@ -140,40 +153,56 @@ class Fast:
         return total(self.problem.fit.squared_residuals(*self.factors(state)), axis=0)
 
     def take(self, index: np.ndarray) -> Fast:
-        return replace(self, problem=self.problem.take(index))
+        return replace(self, costs=self.costs.take(index))
 
     # The parts of a step ---------------------------------------------------------------
 
     def _propose(self, old: Path) -> Path:
         """One step from ``old``, whatever it does to the objective."""
-        X = self.problem.fit.X
-        alpha, beta, lam = self._weights(old.batch)
-        alpha, beta = alpha * old.ease, beta * old.ease
-        V = _beyond(old.V, old.last_V, old.momentum)
+        X, costs, work = self.problem.fit.X, self.costs, self.costs.kernels
+        momentum, ease = old.momentum, old.ease
+        alpha, beta, lam = costs.weights(old.batch)
+        alpha, beta = alpha * ease, beta * ease
+        V = work.beyond(old.V, old.last_V, momentum)
         weighted = scale_rows(V, old.kept) if len(old.kept) else V
         swept_U = self._sweep_U(old.U, product_t(X, weighted), gram(V, weighted), alpha)
-        U = _beyond(swept_U, old.last_U, old.momentum)
+        U = work.beyond(swept_U, old.last_U, momentum)
         if self.gauge == "unit":
-            U, _ = unit_columns(U, U)
+            U, _ = unit_columns(U, U[:0])
         XU = product(X, U)
-        _, kept = self._fit_value(U, V, XU)
-        V = self.kernels.sweep(V, XU, gram(U, U), kept, self.rows_of_V, lam, beta, self._concave, SWEEPS)
-        scale, inverse = self._best_scale(U, V, alpha, beta, lam, times=4)
-        U, V, XU = _times(U, scale), _times(V, inverse), _times(XU, scale)
-        value, kept = self._value(U, V, XU)
+        UU = gram(U, U)
+        kept = costs.fit_value(U, V, XU, UU)[1] if len(old.kept) else old.kept
+        V = work.sweep(V, XU, UU, kept, costs.rows_of_V, lam, beta, costs.concave, SWEEPS)
+        fit_value, kept = costs.fit_value(U, V, XU, UU)
+        rough = costs.roughness(V, lam)
+        scale, inverse = self._best_scale(U, V, rough, alpha, beta, lam, times=4)
+        if (scale != 1).any() or (inverse != 1).any():
+            U, swept_U, XU = (work.scaled(F, scale) for F in (U, swept_U, XU))
+            V, last_V = (work.scaled(F, inverse) for F in (V, old.V))
+        else:
+            last_V = old.V
         numbers = old.numbers.copy()
-        numbers[RECENT] = value
-        return Path(U, V, XU, _times(swept_U, scale), _times(old.V, inverse), kept, numbers)
+        numbers[RECENT] = fit_value + costs.penalties(U, V, rough * inverse**2)
+        return Path(U, V, XU, swept_U, last_V, kept, numbers)
 
     def _sweep_U(self, U: np.ndarray, XV: np.ndarray, VV: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         if self.gauge == "unit":
-            return self.kernels.sphere_sweep(U, XV, VV, alpha, self._concave, SWEEPS)
-        p, B, _ = U.shape
-        rows, nothing = independent(p), np.zeros(B)
-        return self.kernels.sweep(U, XV, VV, np.zeros((0, B)), rows, nothing, alpha, self._concave, SWEEPS)
+            return self.costs.kernels.sphere_sweep(U, XV, VV, alpha, self.costs.concave, SWEEPS)
+        nothing = np.zeros((1, U.shape[1]))
+        rows = self.costs.rows_of_U
+        return self.costs.kernels.sweep(
+            U, XV, VV, nothing[:0], rows, nothing[0], alpha, self.costs.concave, SWEEPS
+        )
 
     def _best_scale(
-        self, U: np.ndarray, V: np.ndarray, alpha: np.ndarray, beta: np.ndarray, lam: np.ndarray, times: int
+        self,
+        U: np.ndarray,
+        V: np.ndarray,
+        rough: np.ndarray,
+        alpha: np.ndarray,
+        beta: np.ndarray,
+        lam: np.ndarray,
+        times: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Factors (B, k) for the columns of U and of V; a component with an empty side gets zeros.
 
@@ -185,8 +214,7 @@ class Fast:
         if self.gauge == "unit" or not both.any():
             scale = np.ones(empty.shape)
         else:
-            rough = self.kernels.roughness(V, self.rows_of_V)
-            scale = self.kernels.newton_scale(U, V, rough, alpha, beta, lam, self._concave, times)
+            scale = self.costs.kernels.newton_scale(U, V, rough, alpha, beta, lam, self.costs.concave, times)
             scale[~both[:, None] | empty] = 1.0
         return (
             np.where(empty & (alpha > 0)[:, None], 0.0, scale),
@@ -199,11 +227,13 @@ class Fast:
         fitting = np.sum(given.XU * V, axis=(0, 2), dtype=np.float64)
         size = np.sum(gram(U, U) * gram(V, V), axis=(1, 2), dtype=np.float64)
         t = fitting / np.where(size > 0, size, 1.0)
+        scaled = self.costs.kernels.scaled
         if self.gauge == "unit":
-            return U, _times(V, t[:, None])
-        U, V = _times(U, t[:, None] ** 0.5), _times(V, t[:, None] ** 0.5)
-        scale, inverse = self._best_scale(U, V, *self._weights(given.batch), times=40)
-        return _times(U, scale), _times(V, inverse)
+            return U, scaled(V, t[:, None])
+        U, V = scaled(U, t[:, None] ** 0.5), scaled(V, t[:, None] ** 0.5)
+        alpha, beta, lam = self.costs.weights(given.batch)
+        scale, inverse = self._best_scale(U, V, self.costs.roughness(V, lam), alpha, beta, lam, times=40)
+        return scaled(U, scale), scaled(V, inverse)
 
     def _zero_if_better(self, path: Path) -> Path:
         """The zero factorisation where the path will not get below it: too large penalties."""
@@ -213,79 +243,48 @@ class Fast:
         if not hopeless.any():
             return path
         numbers = path.numbers.copy()
-        numbers[RECENT] = np.where(hopeless, np.append(numbers[RECENT][:-1], zero[None], axis=0), numbers[RECENT])
-        factors = (choose(hopeless, np.zeros_like(F), F) for F in path.arrays[:5])
-        return Path(*factors, path.kept, numbers)
+        numbers[RECENT] = np.where(
+            hopeless, np.append(numbers[RECENT][:-1], zero[None], axis=0), numbers[RECENT]
+        )
+        names = ("U", "V", "XU", "last_U", "last_V")
+        nothing = replace(path, **{name: np.zeros_like(getattr(path, name)) for name in names})
+        return replace(merge(hopeless, nothing, path), numbers=numbers)
 
-    # The objective ---------------------------------------------------------------------
+    def _revive_if_stalled(self, path: Path, best: State) -> Path:
+        """From the best point, with its empty components refilled, along a new ramp; or the path as it is.
+
+        Penalties may kill a component for good that would serve elsewhere. A revived one gets a sample
+        that fits badly; if the new way ends higher, the best point is still the old one.
+        """
+        numbers, (alpha, beta, _) = path.numbers, self.costs.weights(path.batch)
+        stalled = (path.pace <= STALLED * numbers[BEST]) & (alpha + beta > 0)
+        due = stalled & (numbers[BEST] < (1 - IMPROVED) * numbers[REVIVED])
+        if not due.any():
+            return path
+        empty = ~((best.U > 0).any(axis=0) & (best.V > 0).any(axis=0))
+        due &= empty.any(axis=1)
+        if not due.any():
+            return path
+        U, V = best.U.copy(), best.V.copy()
+        squared = self.problem.fit.squared_residuals(best.U, best.V, best.aux[0])
+        for b in np.flatnonzero(due):
+            components = np.flatnonzero(empty[b])
+            worst = np.argsort(-squared[:, b], kind="stable")
+            chosen = worst[: max(1, len(worst) // 2)][:: max(1, len(worst) // 2 // len(components))]
+            for j, i in zip(components, chosen, strict=False):
+                rest = dense_rows(self.problem.fit.X, slice(i, i + 1))[0] - best.U[:, b, :] @ best.V[i, b, :]
+                size = float(np.linalg.norm(np.maximum(rest, 0))) or 1.0
+                U[:, b, j] = np.maximum(rest, 0) / size
+                V[:, b, j] = 0
+                V[i, b, j] = size
+        new = self._path_at(U, V)
+        fresh = on_a_ramp(numbers, np.full(path.batch, REVIVAL_SHARE))
+        fresh[REVIVED] = numbers[BEST]
+        return merge(due, replace(new, numbers=fresh), path)
 
     def _path_at(self, U: np.ndarray, V: np.ndarray) -> Path:
         XU = product(self.problem.fit.X, U)
-        value, kept = self._value(U, V, XU)
-        zero, _ = self._cost(self._plain.squared_norms[:, None] + np.zeros(V.shape[1]))
+        value, kept = self.costs.fit_value(U, V, XU, gram(U, U))
+        value = value + self.costs.penalties(U, V, self.costs.roughness(V, self.costs.weights(V.shape[1])[2]))
+        zero, _ = self.costs.cost(self.costs.squared_norms[:, None] + np.zeros(V.shape[1]))
         return Path(U, V, XU, U, V, kept, first_numbers(value, zero))
-
-    def _value(self, U: np.ndarray, V: np.ndarray, XU: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Objective (B,), and the row weights that belong to these factors.
-
-        The same sum as `Problem.value`, without its temporaries: it is taken in every step.
-        """
-        alpha, beta, lam = self._weights(V.shape[1])
-        value, kept = self._fit_value(U, V, XU)
-        if lam.any():
-            value = value + lam * self.kernels.roughness(V, self.rows_of_V).sum(axis=1)
-        if alpha.any():
-            value = value + alpha * self._penalty(U)
-        if beta.any():
-            value = value + beta * self._penalty(V)
-        return value, kept
-
-    def _fit_value(self, U: np.ndarray, V: np.ndarray, XU: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._cost(self.problem.fit.squared_residuals(U, V, XU))
-
-    def _cost(self, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What residuals of these squared norms (n, B) cost, (B,), and their row weights."""
-        fit = self.problem.fit
-        if not isinstance(fit, Robust):
-            return total(squared, axis=0), np.zeros((0, squared.shape[1]))
-        r = squared**0.5
-        return (
-            total(robust_value(fit.row_norm, r, fit.weight), axis=0),
-            kept_share(fit.row_norm, r, fit.weight / 2),
-        )
-
-    @property
-    def _plain(self) -> Frobenius:
-        fit = self.problem.fit
-        return fit.plain if isinstance(fit, Robust) else fit
-
-    @property
-    def _concave(self) -> bool:
-        return any(isinstance(term, Log) for term in (*self.problem.on_U, *self.problem.on_V))
-
-    def _penalty(self, F: np.ndarray) -> np.ndarray:
-        return self.kernels.penalty_sum(F, self._concave)
-
-    def _weights(self, B: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights of the penalties on U and V and of the graph, each (B,) in float64."""
-        nothing = np.zeros(B)
-        on_V = [term for term in self.problem.on_V if not isinstance(term, Laplacian)]
-        graph = [term for term in self.problem.on_V if isinstance(term, Laplacian)]
-        found = (terms[0].weight if terms else nothing for terms in (self.problem.on_U, on_V, graph))
-        alpha, beta, lam = (np.array(weight, dtype=np.float64) for weight in found)
-        return alpha, beta, lam
-
-
-def _beyond(F: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> np.ndarray:
-    """``F + momentum · (F − last)``, not below zero."""
-    if not momentum.any():
-        return F
-    out = F - last
-    out *= momentum.astype(F.dtype)[:, None]
-    out += F
-    return without_subnormals(out, float(np.finfo(F.dtype).tiny))
-
-
-def _times(F: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Columns of F (rows, B, k) times ``factors`` (B, k) or (B, 1)."""
-    return without_subnormals(F * factors.astype(F.dtype), float(np.finfo(F.dtype).tiny))

@@ -9,14 +9,18 @@ import numpy as np
 WINDOW = 5
 """Steps over which the pace is measured, since a single step may have been taken back."""
 
-AGE, RAMP, SHARE, MOMENTUM, CAP, PLAIN, ZERO, BEST = range(8)
-"""Rows of `Path.numbers`: steps made; steps of the ramp; the share of the penalties it begins with;
-momentum, its cap, whether the next step does without; objectives of the zero factorisation and of
-the best point so far."""
+AGE, RAMP, SHARE, MOMENTUM, CAP, PLAIN, ZERO, BEST, REVIVED = range(9)
+"""Rows of `Path.numbers`: steps since the ramp began; its length; the share of the penalties it begins
+with; momentum, its cap, whether the next step does without; objectives of the zero
+factorisation, of the best point so far, and of the best point when empty components were last revived."""
 
-RECENT = slice(8, 9 + WINDOW)
+RECENT = slice(9, 10 + WINDOW)
 """The rows after them: the last objectives, the newest at the end."""
 
+RAMP_STEPS = 4
+"""Steps of the ramp for each power of ten."""
+
+FIRST_MOMENTUM = 0.5
 GROWTH, CAP_GROWTH, SHRINKAGE, LARGEST = 1.05, 1.01, 1.5, 0.9999
 """How the momentum and its cap follow success and failure (Ang and Gillis 2019)."""
 
@@ -33,7 +37,7 @@ class Path:
         What to extrapolate from.
     kept : ndarray of shape (n, B)
         Row weights at the factors; (0, B) for the plain fit.
-    numbers : ndarray of shape (8 + WINDOW + 1, B)
+    numbers : ndarray of shape (RECENT.stop, B)
         In float64.
     """
 
@@ -91,8 +95,12 @@ class Path:
         path = merge(accepted, new, self)
         numbers = self.numbers.copy()
         numbers[AGE] += 1
-        numbers[MOMENTUM] = np.where(used, np.where(accepted, np.minimum(cap, GROWTH * momentum), momentum / SHRINKAGE), momentum)
-        numbers[CAP] = np.where(used, np.where(accepted, np.minimum(LARGEST, CAP_GROWTH * cap), momentum), cap)
+        numbers[MOMENTUM] = np.where(
+            used, np.where(accepted, np.minimum(cap, GROWTH * momentum), momentum / SHRINKAGE), momentum
+        )
+        numbers[CAP] = np.where(
+            used, np.where(accepted, np.minimum(LARGEST, CAP_GROWTH * cap), momentum), cap
+        )
         numbers[PLAIN] = ~accepted
         numbers[RECENT] = np.concatenate([self.numbers[RECENT][1:], path.value[None]])
         return replace(path, numbers=numbers)
@@ -102,8 +110,15 @@ def first_numbers(value: np.ndarray, zero: np.ndarray) -> np.ndarray:
     """The numbers of a path that begins at ``value``; ``zero`` is that of the zero factorisation."""
     numbers = np.zeros((RECENT.stop, len(value)))
     numbers[RECENT] = value
-    numbers[SHARE], numbers[MOMENTUM], numbers[CAP], numbers[PLAIN] = 1.0, 0.5, 1.0, 1.0
-    numbers[ZERO], numbers[BEST] = zero, value
+    numbers[ZERO], numbers[BEST], numbers[REVIVED] = zero, value, np.inf
+    return on_a_ramp(numbers, np.ones(len(value)))
+
+
+def on_a_ramp(numbers: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """``numbers`` at the beginning of a ramp from ``share`` (B,) of the penalties; 1 for none."""
+    numbers = numbers.copy()
+    numbers[AGE], numbers[SHARE], numbers[RAMP] = 0, share, np.ceil(-RAMP_STEPS * np.log10(share))
+    numbers[MOMENTUM], numbers[CAP], numbers[PLAIN] = FIRST_MOMENTUM, 1.0, 1.0
     return numbers
 
 

@@ -8,6 +8,7 @@ arrays (B,). ``kept`` (n, B) are row weights; shape (0, B) stands for ones.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from lognmf.core.solvers.colouring import Visit
 from lognmf.core.terms.l1 import L1
@@ -138,8 +139,20 @@ def penalty_sum(F: np.ndarray, concave: bool) -> np.ndarray:
     return (np.log1p(F) if concave else F).sum(axis=(0, 2), dtype=np.float64)
 
 
-def _graph(rows: Visit):  # type: ignore[no-untyped-def]
-    import scipy.sparse as sp
+def beyond(F: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> np.ndarray:
+    """``F + momentum · (F − last)`` with ``momentum`` (B,), not below zero; F itself where all are 0."""
+    if not momentum.any():
+        return F
+    out = F + momentum.astype(F.dtype)[:, None] * (F - last)
+    return np.where(out >= np.finfo(F.dtype).tiny, out, 0)
 
+
+def scaled(F: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Columns of F times ``factors`` (B, k) or (B, 1), without subnormal numbers."""
+    out = F * factors.astype(F.dtype)
+    return np.where(out >= np.finfo(F.dtype).tiny, out, 0)
+
+
+def _graph(rows: Visit) -> sp.csr_array:
     n = len(rows.degree)
     return sp.csr_array((rows.weights, rows.indices, rows.indptr), shape=(n, n))

@@ -1,0 +1,251 @@
+"""The fast solver against multiplicative updates and scikit-learn: time to the same objective.
+
+    LOGNMF_DATA=… OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/solver.py --out FOLDER
+    python benchmarks/solver.py --read FOLDER
+
+Nine settings of LS-NMF and five of RLS-NMF, k = number of classes, 5 neighbours, one thread, float64.
+
+1. The objectives of the multiplicative updates (MU) after 500 and 2000 iterations from the
+   paper's start, and after 500 from the start at its best scale: all settings as one batch,
+   which gives the numbers of single runs.
+2. The fast solver, one run a case, and in the same run the time of an MU iteration, before and
+   after. Times are CPU seconds of one thread, since other jobs may share the machine.
+   MU-500 = 500 such iterations; every evaluation, rejected step and set-up of the fast
+   solver counts (the compilation, once per machine, does not).
+3. Plain NMF against scikit-learn's ``NMF(solver="cd", tol=1e-4)`` from the same random start.
+
+Every row is written when it is known; a run that was stopped goes on where it was. --quick takes
+one seed of the two smallest data sets.
+"""
+
+import argparse
+import csv
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+import data
+from lognmf import knn_graph
+from lognmf.core.loop import iterate
+from lognmf.core.solvers import Fast, Multiplicative
+from lognmf.core.starts import batch, random
+from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
+from lognmf.models.log_sparse import regularised
+
+SETTINGS = {
+    "LS-NMF": [
+        (0.001, 0.001, 0.0, None),
+        (0.001, 0.001, 1.0, None),
+        (0.1, 0.1, 0.01, None),
+        (0.1, 0.001, 1.0, None),
+        (0.001, 0.1, 100.0, None),
+        (0.1, 0.1, 1.0, None),
+        (10.0, 0.001, 1.0, None),
+        (0.001, 10.0, 0.01, None),
+        (10.0, 10.0, 1.0, None),
+    ],
+    "RLS-NMF": [
+        (0.001, 0.001, 1.0, 1.0),
+        (0.1, 0.001, 0.01, 1.0),
+        (0.001, 0.1, 100.0, 1.0),
+        (0.1, 0.1, 1.0, 0.1),
+        (0.001, 0.001, 0.01, 0.1),
+    ],
+}
+"""alpha, beta, lam and gamma."""
+
+SETS = ("Yale", "Jaffe", "ORL", "Semeion", "COIL20", "Pendigits", "AR", "EYaleB")
+KEY = ("data", "model", "alpha", "beta", "lam", "gamma", "seed")
+BASELINE = (*KEY, "mu500", "mu2000", "mu500_scaled")
+FAST = (
+    *KEY,
+    "mu_iteration",
+    "objective",
+    "seconds",
+    "iterations",
+    "to_mu500",
+    "to_scaled",
+    "rises",
+    "zeros_U",
+    "zeros_V",
+)
+PLAIN = (
+    "data",
+    "form",
+    "seed",
+    "sklearn_seconds",
+    "sklearn_error",
+    "sklearn_iterations",
+    "to_error",
+    "error",
+)
+
+
+class Rows:
+    """A CSV file that knows which rows it has and takes further ones."""
+
+    def __init__(self, path, columns, key):
+        self.path, self.columns, self.key = path, columns, key
+        self.rows = list(csv.DictReader(path.open())) if path.exists() else []
+        self.known = {tuple(row[c] for c in key): row for row in self.rows}
+
+    def get(self, *key):
+        return self.known.get(tuple("" if part is None else str(part) for part in key))
+
+    def add(self, *values):
+        fresh = not self.path.exists()
+        with self.path.open("a", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if fresh:
+                writer.writerow(self.columns)
+            writer.writerow(values)
+        row = {c: "" if x is None else str(x) for c, x in zip(self.columns, values, strict=True)}
+        self.rows.append(row)
+        self.known[tuple(row[c] for c in self.key)] = row
+
+
+def problem(X, W, settings):
+    alpha, beta, lam, gamma = (np.array([s[i] for s in settings]) for i in range(4))
+    fit = (
+        Frobenius.of(X) if settings[0][3] is None else Robust.of(X, ROW_NORMS["l2log"](), gamma.astype(float))
+    )
+    return regularised(fit, W=W, alpha=alpha, beta=beta, lam=lam, penalty="log")
+
+
+def start(X, k, seed, copies=1):
+    U, V = batch(random, X, k, 1, np.random.RandomState(seed))
+    return np.repeat(U, copies, axis=1), np.repeat(V, copies, axis=1)
+
+
+def baseline(name, X, W, k, model, seed, rows):
+    """MU's objectives, all settings of a model as one batch."""
+    settings = SETTINGS[model]
+    if all(rows.get(name, model, *s, seed) for s in settings):
+        return
+    rule = Multiplicative(problem(X, W, settings))
+    U, V = start(X, k, seed, len(settings))
+    paper = iterate(rule, rule.start(U, V), max_iter=2000, tol=0, eval_every=500).history["objective"]
+    scaled = Fast.of(rule.problem).start(U, V)
+    again = iterate(rule, rule.start(scaled.U, scaled.V), max_iter=500, tol=0, eval_every=500)
+    for b, setting in enumerate(settings):
+        rows.add(name, model, *setting, seed, paper[1, b], paper[4, b], again.objective[b])
+
+
+def iteration_time(rule, state, seconds=0.1):
+    """CPU seconds of one step."""
+    steps, began = 0, time.process_time()
+    while (now := time.process_time()) - began < seconds or steps < 3:
+        state = rule.step(state)
+        steps += 1
+    return (now - began) / steps
+
+
+def fast_run(rule, U, V, max_iter=4000, tol=1e-7):
+    """CPU seconds and objective after every step of one run, and the last state."""
+    began = time.process_time()
+    state = rule.start(U, V)
+    curve = [(time.process_time() - began, float(rule.value(state)[0]))]
+    for step in range(max_iter):
+        state = rule.step(state)
+        curve.append((time.process_time() - began, float(rule.value(state)[0])))
+        if step % 10 == 9 and rule.settled(state, tol)[0]:
+            break
+    return np.array(curve), state
+
+
+def reach(curve, goal):
+    """Seconds until the objective is at ``goal`` or below; infinite if it never is."""
+    there = np.flatnonzero(curve[:, 1] <= goal * (1 + 1e-12))
+    return curve[there[0], 0] if len(there) else np.inf
+
+
+def case(name, X, W, k, model, setting, seed, known, rows):
+    if rows.get(name, model, *setting, seed) or not known.get(name, model, *setting, seed):
+        return
+    goals = known.get(name, model, *setting, seed)
+    one = problem(X, W, [setting])
+    began = time.process_time()
+    rule = Fast.of(one)
+    setup = time.process_time() - began
+    mu = Multiplicative(one)
+    U, V = start(X, k, seed)
+    rule.step(rule.start(U, V))  # compiled once per machine
+    first = mu.start(U, V)
+    times = [iteration_time(mu, first)]
+    curve, state = fast_run(rule, U, V)
+    times.append(iteration_time(mu, first))
+    curve[:, 0] += setup
+    rows.add(
+        *(name, model, *setting, seed, np.mean(times), curve[-1, 1], curve[-1, 0], len(curve) - 1),
+        *(reach(curve, float(goals[goal])) for goal in ("mu500", "mu500_scaled")),
+        int((np.diff(curve[:, 1]) > 1e-12 * curve[:-1, 1]).sum()),
+        *((F == 0).mean() for F in (state.U, state.V)),
+    )
+
+
+def plain(name, X, k, seed, form, rows):
+    """Plain NMF: scikit-learn's coordinate descent against the fast solver, from one start."""
+    from sklearn.decomposition import NMF
+    from sklearn.exceptions import ConvergenceWarning
+
+    if rows.get(name, form, seed):
+        return
+    X = sp.csr_array(X) if form == "sparse" else X
+    U, V = (F[:, 0, :] for F in start(X, k, seed))
+    scale = np.sqrt(X.mean() / k)
+    model = NMF(k, init="custom", solver="cd", tol=1e-4, max_iter=2000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        began = time.process_time()
+        model.fit(X, W=scale * V, H=np.ascontiguousarray(scale * U.T))
+        seconds = time.process_time() - began
+    rule = Fast.of(problem(X, None, [(0.0, 0.0, 0.0, None)]))
+    rule.step(rule.start(U[:, None, :], V[:, None, :]))
+    curve, _ = fast_run(rule, U[:, None, :], V[:, None, :], tol=1e-6)
+    error = model.reconstruction_err_
+    rows.add(name, form, seed, seconds, error, model.n_iter_, reach(curve, error**2), curve[-1, 1] ** 0.5)
+
+
+def run(options):
+    options.out.mkdir(parents=True, exist_ok=True)
+    baselines = Rows(options.out / "solver_mu.csv", BASELINE, KEY)
+    cases = Rows(options.out / "solver_fast.csv", FAST, KEY)
+    plains = Rows(options.out / "solver_plain.csv", PLAIN, PLAIN[:3])
+    for name in options.data:
+        X, y = data.load(name)
+        X, k, W = np.ascontiguousarray(X), len(np.unique(y)), knn_graph(X, 5)
+        for seed in range(options.seeds):
+            for model, settings in SETTINGS.items():
+                if "mu" in options.stages:
+                    baseline(name, X, W, k, model, seed, baselines)
+                if "fast" in options.stages:
+                    for setting in settings:
+                        case(name, X, W, k, model, setting, seed, baselines, cases)
+            if "plain" in options.stages:
+                for form in ("dense", "sparse"):
+                    plain(name, X, k, seed, form, plains)
+            print(name, seed, "done", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--data", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument(
+        "--stages", nargs="+", default=("mu", "fast", "plain"), choices=("mu", "fast", "plain")
+    )
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    if options.quick:
+        options.data, options.seeds = SETS[:2], 1
+    run(options)
+
+
+if __name__ == "__main__":
+    main()
