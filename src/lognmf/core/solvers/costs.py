@@ -48,13 +48,15 @@ class Costs:
     def fit_value(
         self, U: np.ndarray, V: np.ndarray, XU: np.ndarray, UU: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The data term (B,) and the row weights."""
+        """The data term (B,) and the row weights; infinite where something has overflowed."""
         fit = self.problem.fit
         if isinstance(fit, Frobenius) and V.dtype == np.float64:
             short = self.size - 2 * np.einsum("nbk,nbk->b", XU, V) + np.einsum("bkl,bkl->b", UU, gram(V, V))
             if (short > ENOUGH_DIGITS * self.size).all():
                 return short, np.zeros((0, V.shape[1]))
-        return self.cost(fit.squared_residuals(U, V, XU))
+        value, kept = self.cost(fit.squared_residuals(U, V, XU))
+        sound = np.isfinite(UU.sum(axis=(1, 2))) & np.isfinite(XU.sum(axis=(0, 2)))
+        return np.where(sound, value, np.inf), kept
 
     def cost(self, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What residuals of these squared norms (n, B) cost, (B,), and their row weights."""

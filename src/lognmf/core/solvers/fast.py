@@ -45,7 +45,7 @@ from lognmf.core.terms.laplacian import Laplacian
 SWEEPS = 2
 """Sweeps of a factor in a step; more are greedy and end in worse minima."""
 
-FIRST_COST, SMALLEST_SHARE, LARGEST_SHARE = 0.01, 1e-8, 0.1
+FIRST_COST, SMALLEST_SHARE, LARGEST_SHARE = 0.01, 1e-8, 1e-3
 """The ramp begins where the penalties cost a hundredth of the data term at zero, with a share of
 them between these two."""
 
@@ -101,6 +101,7 @@ class Fast:
 
     # The contract of a rule ------------------------------------------------------------
 
+    @np.errstate(over="ignore", invalid="ignore")
     def start(self, U: np.ndarray, V: np.ndarray) -> State:
         """The state from which to step: the start at its best scale.
 
@@ -113,7 +114,7 @@ class Fast:
         scaled = self._path_at(*self._at_best_scale(given))
         alpha, beta, _ = self.costs.weights(given.batch)
         full = alpha * self.costs.penalty(scaled.U) + beta * self.costs.penalty(scaled.V)
-        ramp = (U > 0).all(axis=(0, 2)) & (V > 0).all(axis=(0, 2)) & (full > 0)
+        ramp = (U > 0).all(axis=(0, 2)) & (V > 0).all(axis=(0, 2)) & (full > 0) & np.isfinite(scaled.value)
         small = FIRST_COST * given.numbers[ZERO] / np.where(full > 0, full, 1.0)
         share = np.where(ramp, np.clip(small, SMALLEST_SHARE, LARGEST_SHARE), 1.0)
         better = scaled.value < given.value
@@ -123,6 +124,7 @@ class Fast:
         numbers[BEST] = best.value
         return State(best.U, best.V, (best.XU, *replace(path, numbers=numbers).arrays))
 
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows is not accepted
     def step(self, state: State) -> State:
         old = Path(*state.aux[1:])
         path = self._zero_if_better(old.followed_by(self._propose(old)))
@@ -238,8 +240,7 @@ class Fast:
     def _zero_if_better(self, path: Path) -> Path:
         """The zero factorisation where the path will not get below it: too large penalties."""
         zero = path.numbers[ZERO]
-        with np.errstate(invalid="ignore"):
-            hopeless = zero < path.value - PATIENCE * path.pace
+        hopeless = zero < path.value - PATIENCE * path.pace
         if not hopeless.any():
             return path
         numbers = path.numbers.copy()

@@ -20,7 +20,7 @@ RECENT = slice(9, 10 + WINDOW)
 RAMP_STEPS = 4
 """Steps of the ramp for each power of ten."""
 
-FIRST_MOMENTUM = 0.5
+RAMP_MOMENTUM, FIRST_MOMENTUM = 0.3, 0.5
 GROWTH, CAP_GROWTH, SHRINKAGE, LARGEST = 1.05, 1.01, 1.5, 0.9999
 """How the momentum and its cap follow success and failure (Ang and Gillis 2019)."""
 
@@ -78,7 +78,8 @@ class Path:
     @property
     def momentum(self) -> np.ndarray:
         """How far the next step extrapolates, (B,)."""
-        return np.where(self.ramping | (self.numbers[PLAIN] > 0), 0.0, self.numbers[MOMENTUM])
+        own = np.where(self.numbers[PLAIN] > 0, 0.0, self.numbers[MOMENTUM])
+        return np.where(self.ramping, RAMP_MOMENTUM, own)
 
     @property
     def pace(self) -> np.ndarray:
@@ -89,9 +90,9 @@ class Path:
 
     def followed_by(self, new: Path) -> Path:
         """``new`` where its objective is no higher or the ramp makes the way, else this; one step older."""
-        accepted = self.ramping | (new.value <= self.value)
+        accepted = (self.ramping & np.isfinite(new.value)) | (new.value <= self.value)
         momentum, cap = self.numbers[MOMENTUM], self.numbers[CAP]
-        used = self.momentum > 0
+        used = (self.momentum > 0) & ~self.ramping
         path = merge(accepted, new, self)
         numbers = self.numbers.copy()
         numbers[AGE] += 1
