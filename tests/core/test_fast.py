@@ -14,7 +14,7 @@ from lognmf.core.loop import iterate
 from lognmf.core.solvers import Fast, kernels, sweeps
 from lognmf.core.solvers.colouring import independent, visit
 from lognmf.core.solvers.costs import Costs
-from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, L1, Log, Robust, Weighted
+from lognmf.core.terms import L1, PENALTIES, ROW_NORMS, Frobenius, Log, Robust, Weighted
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
 from problems import factors, samples

@@ -296,7 +296,9 @@ def _beyond(out, F, last, momentum, tiny):
 
 def scaled(F: np.ndarray, factors: np.ndarray) -> np.ndarray:
     out = np.empty(F.shape, dtype=F.dtype)
-    _scaled(out, F, np.ascontiguousarray(np.broadcast_to(factors, F.shape[1:])), np.finfo(F.dtype).tiny)
+    if factors.shape != F.shape[1:]:
+        factors = np.repeat(factors, F.shape[2], axis=1)
+    _scaled(out, F, factors, np.finfo(F.dtype).tiny)
     return out
 
 

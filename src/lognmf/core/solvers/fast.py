@@ -34,7 +34,7 @@ from lognmf.core.solvers.path import (
     REVIVED,
     ZERO,
     Path,
-    choose,
+    chosen,
     first_numbers,
     merge,
     on_a_ramp,
@@ -45,9 +45,9 @@ from lognmf.core.terms.laplacian import Laplacian
 SWEEPS = 2
 """Sweeps of a factor in a step; more are greedy and end in worse minima."""
 
-FIRST_COST, SMALLEST_SHARE, LARGEST_SHARE = 0.01, 1e-8, 1e-3
+FIRST_COST, SMALLEST_SHARE, LARGEST_SHARE, LARGE_ENTRY = 0.01, 1e-8, 1e-2, 30.0
 """The ramp begins where the penalties cost a hundredth of the data term at zero, with a share of
-them between these two."""
+them between these two; a tenth less where entries are so large that a logarithm only counts them."""
 
 STALLED, REVIVAL_SHARE, IMPROVED = 1e-4, 0.03, 1e-4
 """Empty components are revived where a step gains at most so much of the objective; the penalties
@@ -116,7 +116,9 @@ class Fast:
         full = alpha * self.costs.penalty(scaled.U) + beta * self.costs.penalty(scaled.V)
         ramp = (U > 0).all(axis=(0, 2)) & (V > 0).all(axis=(0, 2)) & (full > 0) & np.isfinite(scaled.value)
         small = FIRST_COST * given.numbers[ZERO] / np.where(full > 0, full, 1.0)
-        share = np.where(ramp, np.clip(small, SMALLEST_SHARE, LARGEST_SHARE), 1.0)
+        saturated = np.maximum(scaled.U.max(axis=(0, 2)), scaled.V.max(axis=(0, 2))) > LARGE_ENTRY
+        largest = np.where(saturated, LARGEST_SHARE / 10, LARGEST_SHARE)
+        share = np.where(ramp, np.clip(small, SMALLEST_SHARE, largest), 1.0)
         better = scaled.value < given.value
         best = merge(better, scaled, given)
         path = merge(ramp | better, scaled, given)
@@ -130,12 +132,8 @@ class Fast:
         path = self._zero_if_better(old.followed_by(self._propose(old)))
         better = path.value <= old.numbers[BEST]
         path.numbers[BEST] = np.where(better, path.value, old.numbers[BEST])
-        best = State(
-            choose(better, path.U, state.U),
-            choose(better, path.V, state.V),
-            (choose(better, path.XU, state.aux[0]),),
-        )
-        return State(best.U, best.V, (*best.aux, *self._revive_if_stalled(path, best).arrays))
+        U, V, XU = chosen(better, (path.U, path.V, path.XU), (state.U, state.V, state.aux[0]))
+        return State(U, V, (XU, *self._revive_if_stalled(path, U, V, XU).arrays))
 
     def value(self, state: State) -> np.ndarray:
         # A step has computed it; factors that come from elsewhere bring nothing but ``X @ U``.
@@ -177,7 +175,7 @@ class Fast:
         V = work.sweep(V, XU, UU, kept, costs.rows_of_V, lam, beta, costs.concave, SWEEPS)
         fit_value, kept = costs.fit_value(U, V, XU, UU)
         rough = costs.roughness(V, lam)
-        scale, inverse = self._best_scale(U, V, rough, alpha, beta, lam, times=4)
+        scale, inverse = self._best_scale(U, V, rough, alpha, beta, lam, times=2)
         if (scale != 1).any() or (inverse != 1).any():
             U, swept_U, XU = (work.scaled(F, scale) for F in (U, swept_U, XU))
             V, last_V = (work.scaled(F, inverse) for F in (V, old.V))
@@ -212,7 +210,7 @@ class Fast:
         """
         side_V = (beta > 0) | (lam > 0)
         both = (alpha > 0) & side_V
-        empty = ~((U > 0).any(axis=0) & (V > 0).any(axis=0))
+        empty = np.logical_not((U > 0).any(axis=0) & (V > 0).any(axis=0))
         if self.gauge == "unit" or not both.any():
             scale = np.ones(empty.shape)
         else:
@@ -251,8 +249,8 @@ class Fast:
         nothing = replace(path, **{name: np.zeros_like(getattr(path, name)) for name in names})
         return replace(merge(hopeless, nothing, path), numbers=numbers)
 
-    def _revive_if_stalled(self, path: Path, best: State) -> Path:
-        """From the best point, with its empty components refilled, along a new ramp; or the path as it is.
+    def _revive_if_stalled(self, path: Path, U: np.ndarray, V: np.ndarray, XU: np.ndarray) -> Path:
+        """From the best point U, V, its empty components refilled, along a new ramp; or the path as it is.
 
         Penalties may kill a component for good that would serve elsewhere. A revived one gets a sample
         that fits badly; if the new way ends higher, the best point is still the old one.
@@ -262,21 +260,21 @@ class Fast:
         due = stalled & (numbers[BEST] < (1 - IMPROVED) * numbers[REVIVED])
         if not due.any():
             return path
-        empty = ~((best.U > 0).any(axis=0) & (best.V > 0).any(axis=0))
+        empty = np.logical_not((U > 0).any(axis=0) & (V > 0).any(axis=0))
         due &= empty.any(axis=1)
         if not due.any():
             return path
-        U, V = best.U.copy(), best.V.copy()
-        squared = self.problem.fit.squared_residuals(best.U, best.V, best.aux[0])
+        squared = self.problem.fit.squared_residuals(U, V, XU)
+        U, V = U.copy(), V.copy()
         for b in np.flatnonzero(due):
             components = np.flatnonzero(empty[b])
-            worst = np.argsort(-squared[:, b], kind="stable")
-            chosen = worst[: max(1, len(worst) // 2)][:: max(1, len(worst) // 2 // len(components))]
-            for j, i in zip(components, chosen, strict=False):
-                rest = dense_rows(self.problem.fit.X, slice(i, i + 1))[0] - best.U[:, b, :] @ best.V[i, b, :]
-                size = float(np.linalg.norm(np.maximum(rest, 0))) or 1.0
-                U[:, b, j] = np.maximum(rest, 0) / size
-                V[:, b, j] = 0
+            worse_half = np.argsort(-squared[:, b], kind="stable")[: max(1, len(squared) // 2)]
+            spread = worse_half[:: max(1, len(worse_half) // len(components))]
+            for j, i in zip(components, spread, strict=False):
+                sample = dense_rows(self.problem.fit.X, slice(i, i + 1))[0]
+                missing = np.maximum(sample - U[:, b, :] @ V[i, b, :], 0)
+                size = float(np.linalg.norm(missing)) or 1.0
+                U[:, b, j], V[:, b, j] = missing / size, 0
                 V[i, b, j] = size
         new = self._path_at(U, V)
         fresh = on_a_ramp(numbers, np.full(path.batch, REVIVAL_SHARE))

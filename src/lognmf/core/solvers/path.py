@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+
+Arrays: TypeAlias = tuple[np.ndarray, ...]
 
 WINDOW = 5
 """Steps over which the pace is measured, since a single step may have been taken back."""
@@ -50,9 +53,9 @@ class Path:
     numbers: np.ndarray
 
     @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> Arrays:
         """Everything, in order; each has the batch in its axis 1."""
-        return tuple(getattr(self, field.name) for field in fields(self))
+        return (self.U, self.V, self.XU, self.last_U, self.last_V, self.kept, self.numbers)
 
     @property
     def batch(self) -> int:
@@ -124,14 +127,19 @@ def on_a_ramp(numbers: np.ndarray, share: np.ndarray) -> np.ndarray:
 
 
 def choose(which: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Settings of ``one`` where ``which`` (B,), of ``other`` elsewhere; no copy if all are alike."""
-    if one is other or which.all():
-        return one
-    if not which.any():
-        return other
+    """Settings of ``one`` where ``which`` (B,), of ``other`` elsewhere."""
     return np.where(which.reshape(1, -1, *[1] * (one.ndim - 2)), one, other)
+
+
+def chosen(which: np.ndarray, ones: Arrays, others: Arrays) -> Arrays:
+    """`choose` for several arrays; no copies if all settings are alike."""
+    if which.all():
+        return ones
+    if not which.any():
+        return others
+    return tuple(choose(which, one, other) for one, other in zip(ones, others, strict=True))
 
 
 def merge(which: np.ndarray, one: Path, other: Path) -> Path:
     """Settings of ``one`` where ``which`` (B,), of ``other`` elsewhere."""
-    return Path(*(choose(which, a, b) for a, b in zip(one.arrays, other.arrays, strict=True)))
+    return Path(*chosen(which, one.arrays, other.arrays))
