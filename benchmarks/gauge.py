@@ -4,8 +4,9 @@
     python benchmarks/gauge.py --read FILE
 
 LS-NMF, alpha = beta = 0.001, from the paper's random start, k = number of classes, 5 neighbours. After
-80 and more iterations (fewer where the fast solver has converged to 1e-7): accuracy of k-means on V, and the roughness ``Tr(VᵀLV)/‖V‖²`` of V at unit
-columns of U. Every row is written when it is known; a run that was stopped goes on where it was.
+80 and more iterations (fewer where the fast solver has converged to 1e-7): accuracy of k-means on
+V, and the roughness ``Tr(VᵀLV)/‖V‖²`` of V at unit columns of U. Every row is written when it is
+known; a run that was stopped goes on where it was.
 """
 
 import argparse

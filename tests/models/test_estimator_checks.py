@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lognmf import MODELS
+from lognmf.core.solvers import SOLVERS
 
 WHOLE = {
     "GNMF": "a graph couples the codes of the training samples",
@@ -44,7 +45,9 @@ def estimators():
         yield cls(n_components=3, max_iter=50)
         if "solver" in cls().get_params():
             params = cls().get_params()
-            yield cls(2, **{key: value for key, value in CONVERGED.items() if key in params})
+            converged = {key: value for key, value in CONVERGED.items() if key in params}
+            for solver in SOLVERS:
+                yield cls(2, solver=solver, **converged)
 
 
 @parametrize_with_checks(list(estimators()), expected_failed_checks=expected_failed_checks)
