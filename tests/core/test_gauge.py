@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lognmf.core.arrays import like, to_numpy
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.gauge import multiply_on_sphere, unit_columns
@@ -90,3 +91,24 @@ def test_empty_column_stays_empty(rng):
     x = multiply_on_sphere(F, lambda rows: (np.ones_like(F), np.ones_like(F)), ())
     assert not x[:, :, 1].any()
     np.testing.assert_allclose(np.linalg.norm(x[:, 0, 0]), 1)
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+@pytest.mark.parametrize("fit", FITS)
+def test_every_library_gives_the_same(library, fit, rng):
+    home = pytest.importorskip(library, reason=f"{library} is not installed").asarray(np.zeros(1))
+    X = samples(rng, 15, 10)
+    U, V = factors(rng, X, 1, 4)
+
+    def solve(home):
+        alpha, beta, lam, gamma = (like([w], home) for w in (0.01, 0.1, 1.0, 0.5))
+        data = like(X, home)
+        data_fit = Frobenius.of(data) if fit == "frobenius" else Robust.of(data, ROW_NORMS[fit](), gamma)
+        terms = regularised(data_fit, W=knn_graph(X, 3), alpha=alpha, beta=beta, lam=lam, penalty="log")
+        rule = SOLVERS["mu"](terms, gauge="unit")
+        return iterate(rule, rule.start(like(U, home), like(V, home)), max_iter=30, tol=0)
+
+    ours, reference = solve(home), solve(np.empty(0))
+    assert type(ours.state.U) is type(home)
+    np.testing.assert_allclose(to_numpy(ours.state.U), reference.state.U, atol=1e-10)
+    np.testing.assert_allclose(ours.objective, reference.objective, rtol=1e-10)

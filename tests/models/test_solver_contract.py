@@ -1,6 +1,7 @@
 """Every solver in every model that has solvers: one contract for all of them."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -174,3 +175,21 @@ def test_normalized_gnmf_has_the_value_of_its_factors(rng):
     value = np.linalg.norm(X - V @ model.components_) ** 2
     value += np.sum(V * (W.sum(axis=1)[:, None] * V - W @ V))
     np.testing.assert_allclose(model.objective_, value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF"])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("gauge", GAUGES)
+def test_memory(name, solver, gauge, rng):
+    """Beyond X at most 12·(n + p)·k numbers, as for every model (tests/models/test_behaviour.py)."""
+    n, p, k = 300, 500, 10
+    X = rng.random((n, p))
+    model = MODELS[name](k, solver=solver, gauge=gauge, graph=None, lam=0.0, max_iter=30, random_state=0)
+    model.fit(X)
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        peak = tracemalloc.get_traced_memory()[1] / 8
+    finally:
+        tracemalloc.stop()
+    assert peak <= 12 * (n + p) * k

@@ -210,6 +210,8 @@ class Fast:
         """
         side_V = (beta > 0) | (lam > 0)
         both = (alpha > 0) & side_V
+        if not (alpha.any() or side_V.any()):
+            return np.ones(rough.shape), np.ones(rough.shape)
         empty = np.logical_not((U > 0).any(axis=0) & (V > 0).any(axis=0))
         if self.gauge == "unit" or not both.any():
             scale = np.ones(empty.shape)

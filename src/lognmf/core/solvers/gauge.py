@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from lognmf.core.arrays import Array, namespace, without_subnormals
+from lognmf.core.arrays import Array, like, namespace, without_subnormals
 from lognmf.core.terms.protocol import Halves, Penalty
 
 GAUGES = ("free", "unit")
@@ -39,14 +39,14 @@ def multiply_on_sphere(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> A
     """
     xp = namespace(F)
     tiny = float(xp.finfo(F.dtype).smallest_normal)
+    least, zero, one, none = (like(number, F) for number in (tiny, 0.0, 1.0, -float("inf")))
     neg, pos = fit(slice(None))
     for penalty in penalties:
         more_neg, more_pos = penalty.halves(F)(slice(None))
         neg = neg if more_neg is None else neg + more_neg
         pos = pos + more_pos
-    neg = xp.where(neg > tiny, neg, xp.full_like(neg, tiny))  # an entry without pull takes what is left
+    neg = xp.where(neg > tiny, neg, least)  # an entry without pull takes what is left
     alive = F > 0
-    one, zero, none = xp.ones_like(F), xp.zeros_like(F), xp.full_like(F, -float("inf"))
     with np.errstate(over="ignore", invalid="ignore"):
         own = pos / xp.where(alive, F, one)
         score = xp.where(alive, neg - own, none)
@@ -59,12 +59,14 @@ def multiply_on_sphere(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> A
         beyond = own - base
         for _ in range(NEWTON_STEPS):
             gap = beyond + shift
-            x = xp.where(alive & (gap > 0), neg / xp.where(gap > 0, gap, one), zero)
+            usable = alive & (gap > 0)
+            gap = xp.where(usable, gap, one)
+            x = xp.where(usable, neg / gap, zero)
             square = xp.sum(x * x, axis=0)
-            slope = xp.sum(x * x / xp.where(gap > 0, gap, one), axis=0)
             excess = square**0.5 - 1
             if not bool(xp.any(excess > 8 * float(xp.finfo(F.dtype).eps))):
                 break
+            slope = xp.sum(x * x / gap, axis=0)
             shift = xp.where(excess > 0, shift + excess * square / slope, shift)
-    unit, _ = unit_columns(x, x)
+    unit, _ = unit_columns(x, x[:0, ...])
     return without_subnormals(unit, tiny)
