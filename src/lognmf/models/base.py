@@ -260,7 +260,7 @@ class FactorModel(
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = not self._signed
         tags.input_tags.sparse = self._sparse
-        tags.input_tags.allow_nan = self._missing
+        tags.input_tags.allow_nan = self._missing and getattr(self, "solver", "mu") != "fast"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

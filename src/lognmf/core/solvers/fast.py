@@ -66,7 +66,10 @@ def check_supported(X: Matrix, M: Matrix | None = None) -> None:
         )
         raise ValueError(msg)
     if M is not None:
-        msg = 'solver="fast" takes no missing or weighted entries: use solver="mu", or fill them first.'
+        msg = (
+            'solver="fast" takes no missing or weighted entries (NaN, or a mask): use solver="mu", or fill '
+            "them first."
+        )
         raise ValueError(msg)
 
 
