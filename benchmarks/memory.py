@@ -4,7 +4,8 @@
 
 Counted in units of (n + p)·k numbers, twice: what NumPy and Python allocate (tracemalloc), and,
 on Linux, by how much the resident memory of a process of its own grows at most during the fit,
-which also sees the buffers of compiled libraries.
+which also sees the buffers of compiled libraries. X in C order for all models; in Fortran order and
+as CSR with every second entry for the two of the paper.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
 GROWTH = """
 import sys
@@ -25,9 +27,12 @@ def status(key):
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(key))
 
-name, dtype = sys.argv[1], sys.argv[2]
-n, p, k = (int(v) for v in sys.argv[3:])
-X = np.random.default_rng(0).random((n, p), dtype=dtype)
+sys.path.insert(0, sys.argv[1])
+from memory import draw
+
+kind, name, dtype = sys.argv[2:5]
+n, p, k = (int(v) for v in sys.argv[5:])
+X = draw(kind, (n, p), dtype)
 MODELS[name](k, max_iter=20, random_state=0).fit(X[: max(60, n // 20)])  # loads everything
 X @ np.ones((p, k), dtype), X.T @ np.ones((n, k), dtype)  # and what BLAS sets aside for itself
 Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
@@ -35,6 +40,17 @@ before = status("VmRSS")
 MODELS[name](k, max_iter=20, random_state=0).fit(X)
 print(status("VmHWM") - before)
 """
+
+
+KINDS = {
+    "C order": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+    "CSR": lambda X: sp.csr_array(X * (X < 0.5)),
+}
+
+
+def draw(kind, shape, dtype):
+    return KINDS[kind](np.random.default_rng(0).random(shape, dtype=dtype))
 
 
 def traced(model, X):
@@ -56,18 +72,24 @@ def main():
 
     from lognmf import MODELS
 
-    X = np.random.default_rng(0).random((n, p), dtype=options.dtype)
-    unit = (n + p) * k * X.itemsize
-    print(f"n, p, k = {(n, p, k)}, {options.dtype}; X has {X.nbytes / unit:.1f} units of (n + p)·k numbers")
-    for name, cls in MODELS.items():
-        cls(k, max_iter=20, random_state=0).fit(X[:60])
-        allocated = traced(cls(k, max_iter=20, random_state=0), X)
-        print(f"{name:8s} a fit allocates {allocated / unit:5.1f} units (bar 12)", end="")
-        if Path("/proc/self/clear_refs").exists():
-            command = [sys.executable, "-c", GROWTH, name, options.dtype, *map(str, options.shape)]
-            grown = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-            print(f"; the process grows by {grown / unit:5.1f} units", end="")
-        print()
+    unit = (n + p) * k * np.dtype(options.dtype).itemsize
+    print(
+        f"n, p, k = {(n, p, k)}, {options.dtype}; X has {n * p / (n + p) / k:.1f} units of (n + p)·k numbers"
+    )
+    for kind in KINDS:
+        X = draw(kind, (n, p), options.dtype)
+        for name in MODELS if kind == "C order" else ("LS-NMF", "RLS-NMF"):
+            model = MODELS[name](k, max_iter=20, random_state=0)
+            model.fit(X[:60])
+            print(
+                f"{kind:13s} {name:8s} a fit allocates {traced(model, X) / unit:5.1f} units (bar 12)", end=""
+            )
+            if Path("/proc/self/clear_refs").exists():
+                here, sizes = str(Path(__file__).parent), map(str, options.shape)
+                command = [sys.executable, "-c", GROWTH, here, kind, name, options.dtype, *sizes]
+                grown = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+                print(f"; the process grows by {grown / unit:5.1f} units", end="")
+            print(flush=True)
 
 
 if __name__ == "__main__":

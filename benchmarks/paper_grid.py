@@ -5,7 +5,9 @@
 500 iterations each (tol = 0), one seed, k-means with 10 restarts, accuracy, NMI, purity and
 normalised cut. Prints the time for every data set; and, at the size of EYaleB, the time of an
 iteration of the whole batch against the two wide products that it cannot avoid, and the rate that
-the card reaches on those (bar: 50 % of it).
+the card reaches on those (bar: 50 % of it). With --profile also where an iteration's time goes:
+
+    LOGNMF_DATA=… python benchmarks/paper_grid.py --device cuda --profile --data
 """
 
 import argparse
@@ -80,6 +82,10 @@ def iteration_share(name, options, steps=20):
     def step():
         states[0] = rule.step(states[0])
 
+    if options.profile:
+        for _ in range(50):  # until the large start is forgotten
+            step()
+        print_profile(step, steps)
     products = timed(lambda: (product(x.T, state.V), product(x, state.U)))
     iteration = timed(step)
     rate = 4 * X.shape[0] * X.shape[1] * B * k / products / 1e12
@@ -90,11 +96,27 @@ def iteration_share(name, options, steps=20):
     )
 
 
+def print_profile(step, steps):
+    """Milliseconds of every kind of kernel in one call of ``step``, the largest first."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        for _ in range(steps):
+            step()
+        torch.cuda.synchronize()
+    spent = {event.key: event.self_device_time_total / steps / 1e3 for event in profiled.key_averages()}
+    for name, milliseconds in sorted(spent.items(), key=lambda item: -item[1])[:12]:
+        print(f"    {milliseconds:7.3f} ms  {name[:110]}")
+    print(f"    {sum(spent.values()):7.3f} ms  all kernels")
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", nargs="+", default=list(data.READERS), choices=list(data.READERS))
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--data", nargs="*", default=list(data.READERS), choices=list(data.READERS))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--max-iter", type=int, default=500)
     options = parser.parse_args()

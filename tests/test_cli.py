@@ -19,6 +19,7 @@ from lognmf.results import COMPARISON_FILES, FILES
 blank = pytest.mark.usefixtures("no_pictures")
 HAS_CALLBACKS = hasattr(RobustLogSparseNMF, "set_callbacks")
 QUICK = ["-k", "3", "--max-iter", "20"]
+ONLY_TABLE = ["comparison.csv", "comparison.png", "index.html", "summary.json"]
 
 
 @pytest.fixture(autouse=True)
@@ -223,8 +224,9 @@ def test_compare_digits(run, here):
     for line, row in zip(shown[1:10], information["results"], strict=True):
         numbers = [row[name] for name in ("accuracy", "nmi", "purity", "normalized_cut")]
         assert line[:5] == [row["model"], *(f"{number:.3f}" for number in numbers)]
-    assert out.splitlines()[-1] == f"Results are in {here / 'demo'}"
-    assert len(shown) == 11
+    assert out.splitlines()[-2] == f"Results are in {here / 'demo'}"
+    assert out.splitlines()[-1].startswith(f"Open {here / 'demo' / 'index.html'} in a browser")
+    assert len(shown) == 12
     assert "digits: 1797 samples of 64 features, 10 parts" in err
     assert "9/9 models" in err
 
@@ -250,7 +252,7 @@ def test_a_comparison_says_how_to_do_it_again(run, here, X):
     assert list(models) == ["ONMF", "LS-NMF"]
     expected = MODELS["LS-NMF"](3, n_init=2, max_iter=7, random_state=3)
     assert models["LS-NMF"] == {"class": "LogSparseNMF", "parameters": expected.get_params()}
-    assert names(here / "results" / "x-compare") == ["comparison.csv", "comparison.png", "summary.json"]
+    assert names(here / "results" / "x-compare") == ONLY_TABLE
 
 
 @blank
@@ -320,7 +322,7 @@ def test_a_comparison_is_replaced_only_with_force(run, here, X):
     assert run(*arguments)[0] == 2
     assert "factors.npz" in names(here / "r")
     assert run(*arguments, "--force")[0] == 0
-    assert names(here / "r") == ["comparison.csv", "comparison.png", "summary.json"]
+    assert names(here / "r") == ONLY_TABLE
     assert names(here) == ["r", "x.npy"]
 
 
@@ -330,7 +332,7 @@ READ = ["fit", "x.npy", *QUICK]
 COMPARE = ["compare", "x.npy", *QUICK]
 REFUSALS = {
     "no command": (["fot"], "No such command 'fot'"),
-    "no argument": (["fit", *QUICK], "Missing argument 'FILE'"),
+    "no argument": (["fit", *QUICK], "Missing argument 'DATA'"),
     "no components": (["fit", "x.npy"], "Missing option '--components'"),
     "unknown option": ([*READ, "--lambda", "3"], "No such option: --lambda"),
     "components no number": (["fit", "x.npy", "-k", "ten"], "Invalid value for '--components'"),
@@ -338,7 +340,10 @@ REFUSALS = {
     "no file": (["fit", "gone.csv", *QUICK], "There is no file gone.csv: give a csv"),
     "unknown ending": (["fit", "x.docx", *QUICK], "x.docx is of no known format"),
     "negative data": (["fit", "negative.npy", *QUICK], "smallest entry of X is -1.5."),
-    "missing data": (["fit", "missing.npy", *QUICK], "missing.npy has 2 missing or infinite entries"),
+    "missing data": (
+        ["fit", "missing.npy", *QUICK],
+        r"missing.npy has missing entries (2): fill them, drop these rows, or choose wnmf or ls-nmf",
+    ),
     "text": (["fit", "text.csv", *QUICK], "Column 'kind' of text.csv holds text"),
     "no samples": (["fit", "header.csv", *QUICK], "Found array with 0 sample(s)"),
     "cube": (["fit", "cube.npy", *QUICK], "array of shape (4, 2, 3); it must be a matrix"),
@@ -366,7 +371,7 @@ REFUSALS = {
     "out exists": ([*READ, "--out", "old"], "already exists: choose another one with --out"),
     "out is precious": ([*READ, "--out", ".", "--force"], "because it holds other files"),
     "sparse": (["fit", "sparse.npz", *QUICK, "--model", "rmnmf"], "takes no sparse data"),
-    "compare: nothing": (["compare"], "Missing argument 'FILE'"),
+    "compare: nothing": (["compare"], "Missing argument 'DATA'"),
     "compare: parts": (["compare", "x.npy"], "because x has no labels: give -k or --labels"),
     "compare: no parts": (["compare", "x.npy", "-k", "0"], "-k must be an integer >= 1; got 0."),
     "compare: models": ([*COMPARE, "--models", "nmf,svd"], "--models must be among nmf, gnmf"),
@@ -375,7 +380,11 @@ REFUSALS = {
     "compare: restarts": ([*COMPARE, "--restarts", "0"], "--restarts must be an integer >= 1; got 0"),
     "compare: clusters": ([*COMPARE, "--clusters", "21"], "--clusters must be at most the number of samples"),
     "compare: no clusters": ([*COMPARE, "--clusters", "0"], "--clusters must be an integer >= 1; got 0."),
-    "compare: missing data": (["compare", "missing.npy", *QUICK], "has 2 missing or infinite entries"),
+    "infinite data": (["fit", "infinite.npy", *QUICK], "infinite.npy has infinite entries (1)"),
+    "compare: missing data": (
+        ["compare", "missing.npy", *QUICK, "--models", "nmf,rls-nmf"],
+        "missing.npy has missing entries (2)",
+    ),
     "compare: huge": (["compare", "huge.npy", *QUICK], "X is too large for float64"),
     "compare: no samples": (["compare", "header.csv", *QUICK], "Found array with 0 sample(s)"),
     "compare: shape": ([*COMPARE, "--image-shape", "3x3"], "3x3 has 9 pixels"),
@@ -392,6 +401,7 @@ REFUSALS = {
 @pytest.fixture
 def inputs(here, X):
     np.save("negative.npy", X - np.eye(20, 6) * (1.5 + X))
+    np.save("infinite.npy", np.where(np.arange(120).reshape(20, 6) == 7, np.inf, X))
     np.save("missing.npy", np.where(np.arange(120).reshape(20, 6) % 90 == 7, np.nan, X))
     np.save("cube.npy", np.ones((4, 2, 3)))
     np.save("huge.npy", X * 1e200)
@@ -435,6 +445,22 @@ def test_a_comparison_in_which_all_fail_is_refused(run, here, X, monkeypatch):
     assert (code, out) == (2, "")
     assert err.splitlines()[-1] == "Error: No model could be fitted. NMF: MemoryError"
     assert names(here) == ["x.npy"]
+
+
+@blank
+@pytest.mark.parametrize("scale", [[], ["--no-normalize"]])
+def test_missing_entries_are_left_out(run, here, X, scale):
+    """Samples have unit norm in what is known of them."""
+    X[3, 2] = X[9, 0] = np.nan
+    np.save("x.npy", X)
+    code, _, err = run("fit", "x.npy", *QUICK, "--model", "wnmf", "--out", "r", *scale)
+    assert code == 0, err
+    known = X if scale else X / np.sqrt(np.nansum(X**2, axis=1, keepdims=True))
+    expected = MODELS["WNMF"](3, max_iter=20, random_state=0).fit(known)
+    assert load(here / "r" / "model.npz").objective_ == pytest.approx(expected.objective_, rel=1e-10)
+    code, out, _ = run("compare", "x.npy", *QUICK, "--models", "wnmf,nmf", "--out", "c", *scale)
+    assert code == 0
+    assert "WeightedNMF or LogSparseNMF" in out
 
 
 @blank

@@ -3,12 +3,13 @@
 import csv
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from lognmf import cli, load, metrics, plots, tune
+from lognmf import cli, load, metrics, plots, screen, tune
 from lognmf.models.base import FactorModel
 from lognmf.results import FILES
 from lognmf.study.tune import ITERATIONS, WEIGHTS
@@ -61,7 +62,7 @@ def test_the_folder_tells_what_was_tried_and_chosen(run, here):
     assert (here / "r" / "sensitivity.png").stat().st_size > 5000
     summary, rows = read(here / "r")
     tuning = summary["tuning"]
-    assert tuning["criterion"] == "balanced_cut"
+    assert tuning["criterion"] == "balanced_modularity"
     assert tuning["seeds"] == [0, 1, 2]
     assert tuning["grid"] == {name: list(WEIGHTS[name]) for name in ("beta", "lam")}
     assert len(rows) == 3 * 5 * 3
@@ -99,7 +100,15 @@ def test_given_weights_stay_and_iterations_are_chosen(run, here):
     assert summary["tuning"]["grid"] == {"max_iter": list(ITERATIONS)}
     assert {row["lam"] for row in rows} == {"10.0"}
     assert summary["settings"]["parameters"]["lam"] == 10
-    assert places(out) == ["1.", "2.", "3.", "4."]
+    assert places(out) == ["1.", "2.", "3.", "4.", "5."]
+
+
+def test_a_bare_start_is_called_one():
+    tuned = tune(np.load("x.npy"), 3, model="GNMF", grid={"max_iter": [0, 5]}, seeds=[0])
+    assert tuned.setting["max_iter"] == 5
+    assert "No iterations" not in screen.choice(tuned)
+    bare = replace(tuned, setting=tuned.setting | {"max_iter": 0})
+    assert "No iterations: no fit was better than the start itself." in screen.choice(bare)
 
 
 @pytest.mark.usefixtures("no_pictures")

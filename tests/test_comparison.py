@@ -208,7 +208,8 @@ REFUSALS = {
         ValueError,
         r"y must hold one label for each of the 36 samples; got shape \(2,\)",
     ),
-    "missing entries": ({"X": [[1, np.nan]]}, ValueError, "Input X contains NaN"),
+    "missing entries": ({"X": [[1, np.nan]], "models": ["NMF"]}, ValueError, "Input X contains NaN"),
+    "infinite entries": ({"X": [[1, np.inf]]}, ValueError, "Input X contains infinity"),
 }
 
 
@@ -219,6 +220,17 @@ def test_settings_are_refused_before_any_work(X, case):
     with pytest.raises(kind, match=sentence):
         compare(**{"X": X, "n_components": 2, "on_start": lambda *_: started.append(1)} | arguments)
     assert started == []
+
+
+def test_missing_entries_are_left_out_by_those_who_can(X):
+    """The others say why not, and the neighbour graph sees zeros."""
+    X = np.where(np.arange(X.size).reshape(X.shape) % 7 == 3, np.nan, X)
+    rows = {row.model: row for row in compare(X, 2, max_iter=10)}
+    fitted = {name for name, row in rows.items() if row.error is None}
+    assert fitted == {"WNMF", "LS-NMF"}
+    assert all("WeightedNMF or LogSparseNMF" in row.error for row in rows.values() if row.error)
+    alone = MODELS["LS-NMF"](2, max_iter=10, random_state=0).fit(X)
+    assert rows["LS-NMF"].objective == pytest.approx(alone.objective_, rel=1e-10)
 
 
 def test_names_are_taken_in_any_case_and_once():

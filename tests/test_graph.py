@@ -295,6 +295,8 @@ def test_semeion(data_home):
         ({"X": [[1.0], [np.nan], [2.0]]}, ValueError, "NaN"),
         ({"X": [[1.0], [np.inf], [2.0]]}, ValueError, "infinity"),
         ({"X": np.zeros((0, 3))}, ValueError, "0 sample"),
+        ({"X": 1e160 * np.eye(3)}, ValueError, "X is too large for distances in float64.*1e\\+160"),
+        ({"X": 1e30 * np.eye(3, dtype=np.float32)}, ValueError, "X is too large for distances in float32"),
     ],
 )
 def test_refused_in_words(arguments, error, words):

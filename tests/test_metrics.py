@@ -14,6 +14,7 @@ from lognmf import knn_graph
 from lognmf.metrics import (
     clustering_accuracy,
     hoyer_sparseness,
+    modularity,
     normalized_cut,
     normalized_mutual_info,
     purity,
@@ -283,6 +284,19 @@ def test_cut_is_its_definition(n, clusters, density, seed):
     found = normalized_cut(W, labels)
     assert found == pytest.approx(double_loop(W, labels), abs=1e-12)
     assert 0 <= found <= len(set(labels.tolist()))
+    found = modularity(W, labels)
+    assert found == pytest.approx(pair_loop(W, labels), abs=1e-12)
+    assert -0.5 - 1e-12 <= found < 1
+
+
+def pair_loop(W, labels):
+    """``Σ_ij (W_ij − d_i d_j / w) / w`` over pairs of one cluster, d the degrees and w their sum."""
+    degrees = W.sum(axis=1)
+    w = degrees.sum()
+    if w == 0:
+        return 0.0
+    pairs = ((i, j) for i in range(len(W)) for j in range(len(W)) if labels[i] == labels[j])
+    return math.fsum((W[i, j] - degrees[i] * degrees[j] / w) / w for i, j in pairs)
 
 
 @pytest.mark.parametrize("weighting", ["binary", "heat"])
@@ -303,6 +317,20 @@ def test_known_cuts():
     assert normalized_cut(pairs, [0, 0, 0, 0]) == 0
     path = np.array([[0, 1, 0], [1, 0, 3], [0, 3, 0]])
     assert normalized_cut(path, [0, 1, 1]) == pytest.approx(1 / 1 + 1 / 7)
+
+
+def test_known_modularities():
+    pairs = sp.csr_array(np.kron(np.eye(2), [[0, 1], [1, 0]]))
+    assert modularity(pairs, ["a", "a", "b", "b"]) == 0.5
+    assert modularity(pairs, [0, 1, 0, 1]) == -0.5
+    assert modularity(pairs, [0, 0, 0, 0]) == 0
+    assert modularity(np.zeros((3, 3)), [0, 1, 2]) == 0
+
+
+@pytest.mark.parametrize("score", [modularity, normalized_cut])
+def test_no_labels_are_refused_in_words(score):
+    with pytest.raises(ValueError, match="labels are empty"):
+        score(np.zeros((0, 0)), [])
 
 
 def test_clusters_without_edges_cost_nothing():

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -278,3 +279,11 @@ def test_complex_input_is_refused(library):
     for function in FUNCTIONS:
         with pytest.raises((ValueError, TypeError)):
             function(M)
+
+
+@pytest.mark.parametrize(
+    "function", [log_norm, *NORMS.values(), *(lambda Y, s=s: s(Y, 1.0) for s in SHRINKS.values())]
+)
+def test_sparse_matrices_are_refused_in_words(function):
+    with pytest.raises(TypeError, match=r"must be dense; got a sparse matrix. Use [MY]\.toarray\(\)"):
+        function(sp.csr_array(np.eye(3)))

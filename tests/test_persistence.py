@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.decomposition import NMF
 from sklearn.exceptions import NotFittedError
 
-from lognmf import LogSparseNMF, RobustLogSparseNMF, knn_graph, load, save
+from lognmf import LogSparseNMF, PlainNMF, RobustLogSparseNMF, knn_graph, load, save
 
 ESTIMATORS = [LogSparseNMF, RobustLogSparseNMF]
 SETTINGS = {"n_components": 3, "max_iter": 15, "eval_every": 4, "random_state": 0}
@@ -162,6 +162,7 @@ def test_the_file_is_where_save_says(tmp_path, model, name, file, kind):
     assert [p.name for p in tmp_path.iterdir()] == [file]
     assert_same_model(model, load(path))
     assert_same_model(model, load(str(path)))
+    assert_same_model(model, load(tmp_path / name))
 
 
 def test_a_path_may_be_relative(tmp_path, monkeypatch, model):
@@ -322,3 +323,17 @@ def test_files_of_another_version_are_refused_in_words(tmp_path, model, change):
     np.savez(path, **arrays)
     with pytest.raises(ValueError, match="this version of lognmf reads format 1 of PlainNMF"):
         load(path)
+
+
+def test_any_flipped_bit_is_told_in_words_or_does_no_harm(tmp_path, X):
+    """zip files check what they hold, and say so in many ways."""
+    path = save(PlainNMF(2, max_iter=2, random_state=0).fit(X[:5]), tmp_path / "model.npz")
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            load(path)
+        except ValueError as error:
+            assert str(path) in str(error)  # noqa: PT017

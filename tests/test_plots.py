@@ -196,6 +196,17 @@ def test_sensitivity_by_balance_shows_only_what_counts():
     assert [text.get_text() for text in balances.texts].count("–") == 2
 
 
+def test_sensitivity_by_modularity_shows_all_that_is_weighed():
+    rows = grid_rows(lambda alpha, lam: lam, lambda alpha, lam: alpha, alpha=(0.1, 0.2), lam=(0.1, 0.2, 0.9))
+    rows = [row | {"modularity": 1 - row["normalized_cut"]} for row in rows]
+    modularities, cuts, balances = plots.sensitivity(rows, "balanced_modularity").axes
+    assert "Modularity" in modularities.get_title()
+    assert "cut" in cuts.get_title()
+    assert "Balance" in balances.get_title()
+    assert not np.isnan(balances.collections[0].get_array()).any()
+    assert frame(modularities) == frame(balances) == (0, 1)
+
+
 def test_sensitivity_to_one_parameter_is_a_line():
     figure = plots.sensitivity(grid_rows(lambda lam, beta: 1 / lam, lam=(0.1, 1.0, 10.0), beta=(0.3,)))
     (axes,) = figure.axes

@@ -21,10 +21,12 @@ CONTRACT = [
     "select",
     "tune",
     "metrics",
+    "datasets",
+    "noise",
     "save",
     "load",
 ]
-HEAVY = {"torch", "dask", "pandas", "matplotlib", "typer", "rich", "pyarrow", "sklearn"}
+HEAVY = {"torch", "dask", "pandas", "matplotlib", "typer", "rich", "pyarrow", "sklearn", "pooch", "PIL"}
 
 
 def test_import_is_light():

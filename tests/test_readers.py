@@ -1,6 +1,7 @@
 """Readers: every format gives back what was written, and refuses in a sentence what it cannot read."""
 
 import csv
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,9 @@ import pyarrow.parquet
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from PIL import Image
 
+from lognmf import datasets
 from lognmf.readers import FORMATS, read_table
 
 NAMES = ["alpha", "b c", "δ"]
@@ -81,6 +84,66 @@ def test_digits_with_labels_of_ones_own(tmp_path):
     path = tmp_path / "even.txt"
     path.write_text("\n".join(["odd", "even"] * 898 + ["odd"]))
     assert set(read_table("digits", path).y) == {"odd", "even"}
+
+
+@pytest.mark.parametrize("name", ["yale", "Yale", "pendigits"])
+def test_named_data_sets(data_home, name):
+    table, found = read_table(name), datasets.load(name, data_home=data_home)
+    np.testing.assert_array_equal(table.X, found.X)
+    np.testing.assert_array_equal(table.y, found.y)
+    assert table.name == name.lower()
+    assert table.image_shape == found.image_shape
+    assert table.feature_names == (None if found.feature_names is None else list(found.feature_names))
+
+
+@pytest.fixture
+def pictures(tmp_path, rng):
+    """A folder of pictures with a class that has no bright ones."""
+    for name, brightest in (("dark", 100), ("light", 256)):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for i in range(3):
+            grey = rng.integers(brightest, size=(4, 5), dtype=np.uint8)
+            Image.fromarray(grey).save(tmp_path / "pictures" / name / f"{i}.png")
+    return tmp_path / "pictures"
+
+
+def test_a_folder_of_pictures(pictures):
+    table = read_table(pictures)
+    assert table.X.shape == (6, 20)
+    assert table.y.tolist() == ["dark"] * 3 + ["light"] * 3
+    assert table.image_shape == (4, 5)
+    assert table.name == "pictures"
+    assert read_table(pictures, resize=(2, 3)).X.shape == (6, 6)
+
+
+def test_a_folder_of_pictures_with_labels_of_ones_own(pictures):
+    labels = pictures.with_name("labels.txt")
+    labels.write_text("\n".join("abcabc"))
+    assert "".join(read_table(pictures, labels).y) == "abcabc"
+
+
+def test_an_archive_of_pictures(pictures):
+    archive = shutil.make_archive(pictures, "zip", pictures)
+    table = read_table(archive)
+    assert table.y.tolist() == ["dark"] * 3 + ["light"] * 3
+    np.testing.assert_array_equal(table.X, read_table(pictures).X)
+
+
+def test_a_name_wins_over_a_folder_unless_it_is_written_otherwise(pictures, monkeypatch):
+    pictures.rename(pictures.with_name("DIGITS"))
+    monkeypatch.chdir(pictures.parent)
+    assert read_table("DIGITS").X.shape == (6, 20)
+    pictures.with_name("DIGITS").rename("digits")
+    assert read_table("digits").X.shape == (1797, 64)
+    assert read_table("./digits").X.shape == (6, 20)
+
+
+@pytest.mark.parametrize("path", ["digits", "x.npy"])
+def test_only_pictures_change_their_size(tmp_path, monkeypatch, X, path):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "x.npy", X)
+    with pytest.raises(ValueError, match=r"resize is for a folder .* and \S+ is neither"):
+        read_table(path, resize=(2, 2))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, bool])
@@ -234,11 +297,12 @@ def test_a_column_wins_over_a_file(tmp_path, monkeypatch):
 
 
 def test_no_file(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r'no file .*gone\.csv: give a csv, .* file, or the word "digits"'
-    ):
+    told = r"no file .*gone\.csv: give a csv, .* file, a folder .*, or the name of a data set \(semeion, .*\)"
+    with pytest.raises(FileNotFoundError, match=told):
         read_table(tmp_path / "gone.csv")
     with pytest.raises(FileNotFoundError, match="There is no file"):
+        read_table(tmp_path / "gone.zip")
+    with pytest.raises(ValueError, match="holds no pictures"):
         read_table(tmp_path)
 
 

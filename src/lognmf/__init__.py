@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lognmf import metrics
+    from lognmf import datasets, metrics, noise
     from lognmf.graph import knn_graph
     from lognmf.models import (
         MODELS,
@@ -42,6 +42,7 @@ __all__ = [
     "SemiNMF",
     "WeightedNMF",
     "__version__",
+    "datasets",
     "fit_grid",
     "knn_graph",
     "l2_log_norm",
@@ -49,6 +50,7 @@ __all__ = [
     "load",
     "log_norm",
     "metrics",
+    "noise",
     "save",
     "select",
     "shrink_l2_log",
@@ -81,13 +83,16 @@ _HOME = {
 }
 """The module each public name lives in."""
 
+_MODULES = ("datasets", "metrics", "noise")
+"""Modules that are public names themselves."""
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use (scikit-learn alone pulls in pandas where it is installed)."""
     if name in _HOME:
         value = getattr(import_module(f"lognmf.{_HOME[name]}"), name)
-    elif name == "metrics":
-        value = import_module("lognmf.metrics")
+    elif name in _MODULES:
+        value = import_module(f"lognmf.{name}")
     elif name == "__version__":
         value = import_module("importlib.metadata").version("lognmf")
     else:

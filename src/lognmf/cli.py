@@ -1,7 +1,8 @@
-"""The command line: ``lognmf fit FILE -k 10`` and ``lognmf compare FILE``."""
+"""The command line: ``lognmf fit DATA -k 10``, ``compare DATA``, ``reproduce`` and ``data list``."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -48,6 +49,11 @@ _OPTIONS = {
     "random_state": "--seed",
     "n_clusters": "--clusters",
     "models": "--models",
+    "resize": "--resize",
+    "preset": "--preset",
+    "datasets": "--datasets",
+    "executor": "--executor",
+    "jobs": "--jobs",
 }
 """Options by the parameters of the estimators and of `compare`."""
 
@@ -91,6 +97,10 @@ def _app() -> typer.Typer:
     app.callback()(_lognmf)
     app.command()(fit)
     app.command()(compare)
+    from lognmf import data_commands, reproduce_commands
+
+    app.command()(reproduce_commands.reproduce)
+    app.add_typer(data_commands.app(), name="data")
     return app
 
 
@@ -130,8 +140,9 @@ def fit(
     labels: options.Labels = None,
     scale: options.Scale = True,
     image_shape: options.ImageShape = None,
+    resize: options.Resize = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/FILE-MODEL")
+        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL")
     ] = None,
     force: options.Force = False,
 ) -> None:
@@ -169,8 +180,8 @@ def fit(
             given, tuned = _given(parameters), None
             estimator = _estimator(name, given)
             grid = tuning.open_grid(estimator, name, given) if tune else None
-            folder = check_folder(out or Path("results") / f"{Path(file).stem}-{name}", force=force)
-            table, source = load(file, labels, image_shape, [estimator], scale=scale)
+            folder = check_folder(out or _usual_folder(file, name), force=force)
+            table, source = load(file, labels, image_shape, [estimator], scale=scale, resize=resize)
             _check_clusters(n_clusters, table)
             if grid is None:
                 _fit(estimator, table, name, console)
@@ -208,8 +219,9 @@ def compare(
     labels: options.Labels = None,
     scale: options.Scale = True,
     image_shape: options.ImageShape = None,
+    resize: options.Resize = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/FILE-compare")
+        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-compare")
     ] = None,
     force: options.Force = False,
 ) -> None:
@@ -229,9 +241,9 @@ def compare(
         with _worded(ValueError, OSError, MemoryError):
             _check_seed(seed)
             names = comparison.choose(None if models is None else [m.strip() for m in models.split(",")])
-            folder = check_folder(out or Path("results") / f"{Path(file).stem}-compare", force=force)
+            folder = check_folder(out or _usual_folder(file, "compare"), force=force)
             candidates = [MODELS[name]() for name in names]
-            table, source = load(file, labels, image_shape, candidates, scale=scale)
+            table, source = load(file, labels, image_shape, candidates, scale=scale, resize=resize)
             k = _parts(components, table)
             settings = {
                 "n_components": k,
@@ -248,7 +260,7 @@ def compare(
     Console().print(screen.ranking(rows))
     for note in screen.notes(rows, settings["n_clusters"]):
         typer.echo(note)
-    typer.echo(f"Results are in {folder}")
+    typer.echo(f"Results are in {folder}\nOpen {folder / 'index.html'} in a browser for the whole page")
 
 
 # What a run is made of -----------------------------------------------------------------
@@ -277,6 +289,11 @@ def _estimator(name: str, given: Mapping[str, Any]) -> Any:
 def _given(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters that the user gave; the others have the models' own defaults."""
     return {name: value for name, value in parameters.items() if value is not None}
+
+
+def _usual_folder(file: str, kind: str) -> Path:
+    # Not the stem of what was typed: that of "." is empty.
+    return Path("results") / f"{Path(os.path.abspath(file)).stem}-{kind}"  # noqa: PTH100
 
 
 def _check_seed(seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from numbers import Integral
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.core.threads import threads_for
 
 __all__ = ["cluster"]
 
@@ -57,7 +59,7 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
         msg = f"n_clusters must be an integer from 1 to {n}, the number of samples; got {n_clusters!r}."
         raise ValueError(msg)
     kmeans = KMeans(n_clusters, n_init=n_init, random_state=random_state)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threads_for(2 * math.prod(V.shape) * n_clusters):
         # Equal codes belong together; that this leaves fewer clusters is no trouble.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
         labels = kmeans.fit_predict(V)

@@ -19,7 +19,21 @@ from lognmf.models import MODELS
 from lognmf.models.validation import build_graph
 from lognmf.parameters import check_integer
 
-__all__ = ["Row", "agreement", "choose", "compare"]
+__all__ = ["COLUMNS", "Row", "agreement", "choose", "compare", "known_columns"]
+
+COLUMNS = {
+    "accuracy": ("accuracy", ".3f", 1),
+    "NMI": ("nmi", ".3f", 1),
+    "purity": ("purity", ".3f", 1),
+    "cut": ("normalized_cut", ".3f", -1),
+    "sparse U": ("sparseness_U", ".3f", 0),
+    "sparse V": ("sparseness_V", ".3f", 0),
+    "error": ("reconstruction_error", "#.4g", -1),
+    "iter": ("n_iter", "d", 0),
+    "seconds": ("seconds", ".2f", -1),
+}
+"""Columns of a comparison: fields of `Row`, how they are written, and whether higher (1), lower (-1) or
+neither is better."""
 
 _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
 """What data can do to a model, torch's RuntimeErrors included; anything else is a bug and is raised."""
@@ -95,7 +109,8 @@ def compare(
     Parameters
     ----------
     X : array-like, sparse matrix or torch tensor of shape (n, p)
-        Samples in rows, finite.
+        Samples in rows. NaN marks a missing entry; models that cannot leave it out become a row
+        with their message.
     n_components : int
         Number of components k.
     y : array-like of shape (n,), optional
@@ -135,10 +150,17 @@ def compare(
     options |= {"n_components": n_components, "n_neighbors": n_neighbors, "random_state": random_state}
     estimators = _estimators(names, options)
     if not is_torch(X):
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+        holes = any(estimator._missing for estimator in estimators.values())
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan" if holes else True,
+            input_name="X",
+        )
     n_clusters = n_components if n_clusters is None else n_clusters
     _check_sizes(X.shape[0], n_clusters, y)
-    W = build_graph(X, "knn", n_neighbors, needed=True)
+    W = build_graph(_filled(X), "knn", n_neighbors, needed=True)
     rows = []
     for name, estimator in estimators.items():
         if on_start is not None:
@@ -180,6 +202,25 @@ def choose(models: Sequence[str] | None = None) -> list[str]:
     return list(dict.fromkeys(known[name.lower()] for name in models))
 
 
+def known_columns(rows: Sequence[Row]) -> dict[str, tuple[str, str, int]]:
+    """Those of the `COLUMNS` that some model has.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        As from `compare`.
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        title: column
+        for title, column in COLUMNS.items()
+        if any(getattr(row, column[0]) is not None for row in rows)
+    }
+
+
 def agreement(y: Any, labels: Any) -> dict[str, float]:
     """Accuracy, NMI and purity of clusters.
 
@@ -215,6 +256,11 @@ def _estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, A
         estimators[name] = MODELS[name](**given)
         estimators[name]._check_parameters()
     return estimators
+
+
+def _filled(X: Any) -> Any:
+    """``X`` with zeros for what is missing, as the models with a graph see it."""
+    return np.nan_to_num(X) if isinstance(X, np.ndarray) and np.isnan(X.min()) else X
 
 
 def _check_sizes(n: int, n_clusters: int, y: Any) -> None:

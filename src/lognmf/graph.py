@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from lognmf.core.arrays import is_torch, squared_row_norms, to_numpy
+from lognmf.core.arrays import is_torch, positive, squared_row_norms, to_numpy
 from lognmf.parameters import check_choice, check_integer
 
 __all__ = ["WEIGHTINGS", "knn_graph"]
@@ -17,8 +17,8 @@ __all__ = ["WEIGHTINGS", "knn_graph"]
 _SPARE = 3
 """Candidates looked at beyond the wanted neighbours, so that most rows are settled at once."""
 
-_BLOCK = 1 << 20
-"""How many numbers are handled together when distances are taken explicitly."""
+_BLOCK = 1 << 17
+"""How many numbers are handled together."""
 
 
 def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr_array:
@@ -56,6 +56,14 @@ def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr
     if is_torch(X):
         X = to_numpy(X)
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    values = X.data if sp.issparse(X) else X
+    largest = float(max(values.max(), -values.min())) if values.size else 0.0
+    if largest > float(np.sqrt(np.finfo(X.dtype).max / (16 * X.shape[1]))):
+        msg = (
+            f"X is too large for distances in {X.dtype}: the square of its largest entry {largest:.3g} "
+            "overflows. Divide X by a constant."
+        )
+        raise ValueError(msg)
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -88,16 +96,16 @@ def _heat(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) ->
 
 
 def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
-    lengths = np.sqrt(squared_row_norms(X.astype(np.float64, copy=False)))
+    lengths = np.sqrt(_squared_norms(X))
     scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    unit = sp.csr_array(sp.diags_array(scale) @ X) if sp.issparse(X) else scale[:, None] * X
     cosines = np.empty(len(rows))
     step = max(1, _BLOCK // X.shape[1])
     for start in range(0, len(rows), step):
         block = slice(start, start + step)
-        one, other = unit[rows[block]], unit[columns[block]]
-        products = one.multiply(other) if sp.issparse(unit) else one * other
+        one, other = X[rows[block]].astype(np.float64), X[columns[block]]
+        products = one.multiply(other) if sp.issparse(X) else one * other
         cosines[block] = np.asarray(products.sum(axis=1)).reshape(-1)
+        cosines[block] *= scale[rows[block]] * scale[columns[block]]
     return np.clip(cosines, 0, 1)
 
 
@@ -107,24 +115,68 @@ WEIGHTINGS: dict[str, Callable[..., np.ndarray]] = {"binary": _binary, "heat": _
 
 def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Indices and squared distances of each sample's k nearest others: (n, k), (n, k)."""
-    from sklearn.neighbors import NearestNeighbors
-
     n = X.shape[0]
     count = min(k + _SPARE, n - 1)
-    search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(X)
-    rough, candidates = search.kneighbors()  # never returns the sample itself
+    sizes = _squared_norms(X)
+    candidates, rough = _candidates(X, sizes, count)
     exact = _candidate_distances(X, candidates)
     order = np.argsort(exact, axis=1, kind="stable")[:, :k]
     neighbours = np.take_along_axis(candidates, order, axis=1)
     squared = np.take_along_axis(exact, order, axis=1)
     if count < n - 1:
-        # A sample outside the candidates may be nearer only within the products' rounding error.
-        largest = float(squared_row_norms(X).max())
-        slack = 8 * np.finfo(X.dtype).eps * np.sqrt(X.shape[1]) * largest
-        unsettled = np.flatnonzero(squared[:, -1] >= rough[:, -1].astype(np.float64) ** 2 - slack)
-        for i in unsettled:
+        # A sample j outside the candidates may be nearer only within the products' rounding error, a
+        # small part of ‖x_i‖² + ‖x_j‖² ≤ 3 ‖x_i‖² + 2 d_ij².
+        slack = 8 * np.finfo(X.dtype).eps * np.sqrt(X.shape[1]) * (3 * sizes + 2 * positive(rough))
+        for i in np.flatnonzero(squared[:, -1] >= rough - slack):
             squared[i], neighbours[i] = _settle(X, int(i), k)
     return neighbours, squared
+
+
+def _squared_norms(X: Any) -> np.ndarray:
+    """``‖x_i‖²``, without a copy of ``X``."""
+    return squared_row_norms(X) if sp.issparse(X) else np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def _candidates(X: Any, sizes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each sample's nearest by products, and the squared distance of the last: (n, count), (n,).
+
+    A block of samples at a time, whatever the order in memory, so that no copy of X is made.
+    """
+    n = X.shape[0]
+    candidates, last = np.empty((n, count), dtype=np.intp), np.empty(n)
+    step = max(16, _BLOCK // max(X.shape))
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        distances = _products(X, rows)
+        distances *= -2
+        distances += sizes
+        distances[np.arange(len(distances)), np.arange(rows.start, rows.stop)] = np.inf
+        candidates[rows], last[rows] = _smallest(distances, count)
+    return candidates, last + sizes
+
+
+def _products(X: Any, rows: slice) -> np.ndarray:
+    """Inner products of a few samples with all: (m, n)."""
+    if sp.issparse(X):
+        return np.ascontiguousarray((X @ X[rows].toarray().T).T)
+    return X[rows] @ X.T
+
+
+def _smallest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of the ``count`` smallest values of each row, and the largest of these: (m, count), (m,).
+
+    The ``count``-th of the minima over groups of columns is a bound that few values reach, so
+    that only these need be sorted: several times faster than to partition every row.
+    """
+    m, n = values.shape
+    groups = np.linspace(0, n, min(n, 4 * count), endpoint=False).astype(np.intp)
+    minima = np.minimum.reduceat(values, groups, axis=1)
+    bound = np.partition(minima, count - 1, axis=1)[:, count - 1 : count]
+    rows, columns = np.nonzero(values <= bound)
+    reached = values[rows, columns]
+    order = np.lexsort((reached, rows))
+    chosen = order[np.searchsorted(rows, np.arange(m))[:, None] + np.arange(count)]
+    return columns[chosen], reached[chosen[:, -1]]
 
 
 def _candidate_distances(X: Any, candidates: np.ndarray) -> np.ndarray:

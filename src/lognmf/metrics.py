@@ -15,11 +15,13 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from lognmf.core import scores
 from lognmf.core.arrays import is_torch, to_numpy
 
 __all__ = [
     "clustering_accuracy",
     "hoyer_sparseness",
+    "modularity",
     "normalized_cut",
     "normalized_mutual_info",
     "purity",
@@ -148,18 +150,49 @@ def normalized_cut(W: Any, labels: Any) -> float:
     float
         Between 0 and the number of clusters.
     """
+    return _graph_scores(W, labels)["normalized_cut"]
+
+
+def modularity(W: Any, labels: Any) -> float:
+    """Modularity of a clustering on a graph: ``Σ_c inside(c)/w − (volume(c)/w)²``. Higher is better.
+
+    The share of the edges that stay inside clusters, less the share that would if edges of the
+    same volumes were drawn at random (Newman and Girvan 2004). Needs no true labels.
+
+    Parameters
+    ----------
+    W : sparse matrix or array of shape (n, n)
+        Symmetric nonnegative weights, as from `knn_graph`.
+    labels : array-like of shape (n,)
+        Clusters.
+
+    Returns
+    -------
+    float
+        At most 1; 0 for a single cluster and for a graph without edges.
+
+    Examples
+    --------
+    >>> W = [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]
+    >>> modularity(W, [0, 0, 1, 1]), modularity(W, [0, 0, 0, 0]), modularity(W, [0, 1, 0, 1])
+    (0.5, 0.0, -0.5)
+    """
+    return _graph_scores(W, labels)["modularity"]
+
+
+def _graph_scores(W: Any, labels: Any) -> dict[str, float]:
     labels = column_or_1d(to_numpy(labels) if is_torch(labels) else labels)
+    if len(labels) == 0:
+        msg = "labels are empty: there is nothing to score."
+        raise ValueError(msg)
     W = sp.coo_array(W)
     if W.shape != (len(labels), len(labels)):
         msg = (
             f"W must be {len(labels)}×{len(labels)} for {len(labels)} labels; got {W.shape[0]}×{W.shape[1]}."
         )
         raise ValueError(msg)
-    _, cluster = np.unique(labels, return_inverse=True)
-    i, j = W.coords
-    volume = np.bincount(cluster[i], weights=W.data)
-    cut = np.bincount(cluster[i], weights=np.where(cluster[i] != cluster[j], W.data, 0))
-    return float(np.divide(cut, volume, out=np.zeros(len(volume)), where=volume > 0).sum())
+    _, clusters = np.unique(labels, return_inverse=True)
+    return {name: float(found[0]) for name, found in scores.graph_scores(W, clusters[:, None]).items()}
 
 
 def _pair(y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, is_torch, namespace, to_numpy
 from lognmf.core.terms import L21, L2Log, RowNorm
@@ -116,6 +117,9 @@ def shrink_l21(Y: Any, tau: float) -> Array:
 
 
 def _array(M: Any, name: str, ndim: int | None = None) -> Array:
+    if sp.issparse(M):
+        msg = f"{name} must be dense; got a sparse matrix. Use {name}.toarray()."
+        raise TypeError(msg)
     if not is_torch(M):
         M = np.asarray(M)
     xp = namespace(M)

@@ -4,8 +4,15 @@ from typing import Annotated
 
 import typer
 
+from lognmf.datasets import NAMES
+
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="csv, tsv, parquet, npy, npz, mat or mtx file, or: digits")
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="csv, tsv, parquet, npy, npz, mat or mtx file, folder or archive of pictures, or a data set: "
+        f"{', '.join(NAMES)}",
+    ),
 ]
 Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", show_default="as -k")]
 Restarts = Annotated[int | None, typer.Option(help="Starts; the best objective wins.")]
@@ -23,5 +30,8 @@ Labels = Annotated[
 Scale = Annotated[bool, typer.Option("--normalize/--no-normalize", help="Scale samples to unit norm.")]
 ImageShape = Annotated[
     str | None, typer.Option(metavar="HxW", help="Height and width, when samples are images.")
+]
+Resize = Annotated[
+    str | None, typer.Option(metavar="HxW", help="Bring the pictures of a folder to this height and width.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace results that are there.")]

@@ -23,7 +23,17 @@ from lognmf.models import MODELS
 __all__ = ["load", "save"]
 
 _FORMAT = 1
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    LookupError,
+    NotImplementedError,  # what zipfile says to a method of compression it does not know
+    OSError,
+    RuntimeError,  # and to a file that seems encrypted
+    TypeError,
+    ValueError,
+)
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -84,14 +94,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path
-        The file.
+        The file; ``.npz`` may be left out, as in `save`.
 
     Returns
     -------
     fitted estimator
         With NumPy arrays; it transforms torch tensors all the same.
     """
-    with Path(path).open("rb") as opened:
+    path = Path(path)
+    if not path.exists() and path.suffix != ".npz":
+        path = path.with_name(f"{path.name}.npz")  # as `save` calls it
+    with path.open("rb") as opened:
         try:
             file = np.load(opened, allow_pickle=False)
             text = json.loads(str(file["json"]))

@@ -9,7 +9,16 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-__all__ = ["ComparisonProgress", "FitProgress", "comparison_progress", "fit_progress", "grid_progress"]
+from lognmf.study.run import in_words
+
+__all__ = [
+    "ComparisonProgress",
+    "FitProgress",
+    "comparison_progress",
+    "fit_progress",
+    "grid_progress",
+    "study_progress",
+]
 
 
 class FitProgress:
@@ -109,6 +118,37 @@ def grid_progress(total: int, console: Console) -> Iterator[Callable[[int, int, 
             progress.update(task, completed=done)
 
         yield on_batch
+
+
+@contextmanager
+def study_progress(console: Console) -> Iterator[Callable[[Any], None] | None]:
+    """Show how far a study is; yields what `reproduce` takes as ``on_piece``, None without a screen."""
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=None, left="")
+
+        def on_piece(done: Any) -> None:
+            cell = done.piece.cell
+            if done.outcome.error is not None:
+                console.print(f"failed: {cell.model} on {cell.data.name}: {done.outcome.error}", markup=False)
+            progress.update(
+                task,
+                description=f"{cell.model} on {cell.data.name}",
+                completed=done.done,
+                total=done.total,
+                left=f"{in_words(done.left)} left",
+            )
+
+        yield on_piece
 
 
 def _bars(console: Console) -> Progress:

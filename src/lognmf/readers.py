@@ -1,4 +1,4 @@
-"""A data matrix out of a file: csv, tsv, parquet, npy, npz, mat or mtx.
+"""A data matrix out of a file: csv, tsv, parquet, npy, npz, mat or mtx; out of pictures, or by its name.
 
 Values are handed on as they are; missing and negative ones are for the estimators to refuse.
 """
@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
-from sklearn.datasets import load_digits
 
-__all__ = ["FORMATS", "Table", "read_table"]
+from lognmf import datasets
+from lognmf.datasets.archives import is_archive
+
+__all__ = ["FORMATS", "Table", "is_name", "is_pictures", "read_table"]
 
 _DATA_NAMES = ("X", "data", "fea", "arr_0")
 _LABEL_NAMES = ("y", "labels", "gnd", "target")
@@ -33,7 +35,7 @@ class Table:
     X : ndarray or csr_array of shape (n, p)
         The values.
     name : str
-        Name of the file without its ending.
+        Name of the file without its ending, of the folder, or of the data set.
     feature_names : list of str, optional
         Names of the columns of X.
     y : ndarray of shape (n,), optional
@@ -49,20 +51,28 @@ class Table:
     image_shape: tuple[int, int] | None = None
 
 
-def read_table(path: str | os.PathLike[str], labels: str | os.PathLike[str] | None = None) -> Table:
+def read_table(
+    path: str | os.PathLike[str],
+    labels: str | os.PathLike[str] | None = None,
+    *,
+    resize: tuple[int, int] | None = None,
+) -> Table:
     """Read a data matrix and, if there are some, its labels.
 
     Parameters
     ----------
-    path : path, or "digits"
+    path : path, or the name of a data set
         A csv, tsv, parquet, npy, npz, mat or mtx file with one sample a row. In csv and
         tsv a first row that holds anything but numbers is a header. In npz and mat the
-        matrix is called X, data, fea or arr_0, or is the only one. The word "digits"
-        means the images that come with scikit-learn.
+        matrix is called X, data, fea or arr_0, or is the only one. Or a folder of pictures,
+        or an archive of one, as `datasets.load_folder` takes it. Or one of ``datasets.NAMES``,
+        like "digits"; a folder of that name is "./digits".
     labels : str or path, optional
         A column of the table, an array of the npz or mat file, or else a file (csv, txt
-        or npy) with one label a line. Arrays called y, labels, gnd or target are taken
-        without being asked for.
+        or npy) with one label a line. Arrays called y, labels, gnd or target, the
+        sub-folders of pictures and the classes of a data set are taken without being asked for.
+    resize : (int, int), optional
+        Height and width that pictures are brought to.
 
     Returns
     -------
@@ -74,8 +84,13 @@ def read_table(path: str | os.PathLike[str], labels: str | os.PathLike[str] | No
     (1797, 64)
     """
     wanted = None if labels is None else os.fspath(labels)
-    if os.fspath(path) == "digits":
-        table = _digits(wanted)
+    if resize is not None and (is_name(path) or not is_pictures(path)):
+        msg = f"resize is for a folder or an archive of pictures, and {path} is neither: leave it out."
+        raise ValueError(msg)
+    if is_name(path):
+        table = _named(os.fspath(path), wanted)
+    elif is_pictures(path):
+        table = _pictures(Path(path), wanted, resize)
     else:
         file = _existing_file(Path(path))
         table = FORMATS[file.suffix.lower()](file, wanted)
@@ -87,13 +102,55 @@ def read_table(path: str | os.PathLike[str], labels: str | os.PathLike[str] | No
     return table
 
 
-# One function per format ---------------------------------------------------------------
+def is_name(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` is the name of a data set; one in capital letters may be that of a file, too.
+
+    Parameters
+    ----------
+    path : path or str
+
+    Returns
+    -------
+    bool
+    """
+    given = os.fspath(path)
+    return given in datasets.NAMES or (given.lower() in datasets.NAMES and not Path(given).exists())
 
 
-def _digits(labels: str | None) -> Table:
-    digits = load_digits()
-    y = digits.target if labels in (None, "target") else None
-    return Table(digits.data, "digits", y=y, image_shape=(8, 8))
+def is_pictures(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` is a folder, or an archive going by the end of its name.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    bool
+    """
+    return Path(path).is_dir() or (Path(path).is_file() and is_archive(path))
+
+
+# One function per kind -----------------------------------------------------------------
+
+
+def _named(name: str, labels: str | None) -> Table:
+    found = datasets.load(name)
+    names = None if found.feature_names is None else list(found.feature_names)
+    return Table(
+        found.X, found.name, names, found.y if labels in (None, "target") else None, found.image_shape
+    )
+
+
+def _pictures(path: Path, labels: str | None, resize: tuple[int, int] | None) -> Table:
+    found = datasets.load_folder(path, resize=resize)
+    classes = labels is None and found.y is not None
+    return Table(
+        found.X,
+        found.name,
+        y=np.array(found.class_names)[found.y] if classes else None,
+        image_shape=found.image_shape,
+    )
 
 
 def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Table:
@@ -313,7 +370,10 @@ def _label_lines(path: Path) -> list[list[str]]:
 
 def _existing_file(path: Path) -> Path:
     *endings, last = (ending.lstrip(".") for ending in FORMATS)
-    known = f'{", ".join(endings)} or {last} file, or the word "digits"'
+    known = (
+        f"{', '.join(endings)} or {last} file, a folder or archive of pictures, or the name of a data "
+        f"set ({', '.join(datasets.NAMES)})"
+    )
     if not path.is_file():
         msg = f"There is no file {path}: give a {known}."
         raise FileNotFoundError(msg)

@@ -25,6 +25,9 @@ from lognmf.comparison import Row, agreement
 from lognmf.core.arrays import to_numpy
 from lognmf.persistence import save
 from lognmf.readers import Table
+from lognmf.report import write_page
+from lognmf.report.comparison import comparison_page
+from lognmf.report.machine import machine
 
 if TYPE_CHECKING:
     from lognmf.study.tune import Tuned
@@ -57,7 +60,7 @@ FILES = (
 )
 """Everything the result folder of a fit can hold."""
 
-COMPARISON_FILES = ("summary.json", "comparison.csv", "comparison.png", "parts.png")
+COMPARISON_FILES = ("index.html", "summary.json", "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
 
 _PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
@@ -275,6 +278,7 @@ def _origin(done: Run | Comparison) -> dict[str, Any]:
     return {
         "command": done.command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
         "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
         "input": {
             "name": done.table.name,
@@ -348,13 +352,17 @@ def _write_comparison_files(folder: Path, comparison: Comparison) -> None:
     rows = comparison.rows
     columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(Row)}
     _write_csv(folder / "comparison.csv", {name: np.array(c, dtype=object) for name, c in columns.items()})
-    plots.comparison(rows).savefig(folder / "comparison.png")
+    figures = {"comparison": plots.comparison(rows)}
     fitted = [row.model for row in rows if row.error is None]
     if comparison.table.image_shape is not None:
         # In the order of the fits: parts that grew from the same start stand below one another.
         parts = {name: to_numpy(comparison.models[name].components_) for name in fitted}
-        plots.parts_of_models(parts, comparison.table.image_shape).savefig(folder / "parts.png")
-    _write_json(folder / "summary.json", summarize_comparison(comparison))
+        figures["parts"] = plots.parts_of_models(parts, comparison.table.image_shape)
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png")
+    summary = summarize_comparison(comparison)
+    _write_json(folder / "summary.json", summary)
+    write_page(comparison_page(comparison, summary, figures), folder / "index.html")
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from lognmf.comparison import Row
+from lognmf.comparison import Row, known_columns
+from lognmf.study.select import LOOKED_AT
 from lognmf.study.standings import standings
 
 if TYPE_CHECKING:
@@ -15,22 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["choice", "notes", "ranking", "results", "tried"]
 
-_COLUMNS = {
-    "accuracy": ("accuracy", ".3f"),
-    "NMI": ("nmi", ".3f"),
-    "purity": ("purity", ".3f"),
-    "cut": ("normalized_cut", ".3f"),
-    "sparse U": ("sparseness_U", ".3f"),
-    "sparse V": ("sparseness_V", ".3f"),
-    "error": ("reconstruction_error", "#.4g"),
-    "iter": ("n_iter", "d"),
-    "seconds": ("seconds", ".2f"),
-}
-"""Columns of a comparison: fields of `Row`, and how they are written."""
-
 _CRITERIA = {
     "normalized_cut": "the least cut of the neighbour graph",
     "balanced_cut": "the most even clusters among the least cuts of the neighbour graph",
+    "balanced_modularity": "neighbours that stay together, at no more cut and no less balance than the start",
 }
 """Criteria of a choice in words."""
 
@@ -84,9 +73,14 @@ def choice(tuned: Tuned) -> str:
     """
     setting = ", ".join(f"{name} {value:g}" for name, value in tuned.setting.items())
     settings, seeds = len(tuned.choice.scores), len({row["seed"] for row in tuned.rows})
+    bare = (
+        "No iterations: no fit was better than the start itself.\n"
+        if tuned.setting.get("max_iter") == 0
+        else ""
+    )
     return (
         f"Chosen without labels: {setting}, seed {tuned.model.random_state}\n"
-        f"for {_CRITERIA[tuned.by]}.\n"
+        f"for {_CRITERIA[tuned.by]}.\n{bare}"
         f"Means over {seeds} seeds, the best and the worst of {settings} settings (a lower score is better):"
     )
 
@@ -104,14 +98,14 @@ def tried(tuned: Tuned) -> Table:
     rich.table.Table
     """
     ranked = standings(tuned.rows, tuned.by)
-    names = list(tuned.setting)
+    names, looked_at = list(tuned.setting), ("score", *LOOKED_AT[tuned.by])
     table = Table(box=None, pad_edge=False, collapse_padding=True)
-    for title in ("", *names, "score", "cut", "balance"):
-        table.add_column(title.replace("_", " "), justify="right")
+    for title in ("", *names, *looked_at):
+        table.add_column(title.removeprefix("normalized_").replace("_", " "), justify="right")
     shown = range(len(ranked)) if len(ranked) <= _BEST + 1 else (*range(_BEST), len(ranked) - 1)
     for place in shown:
         found = ranked[place]
-        numbers = (f"{found[name]:.4f}" for name in ("score", "normalized_cut", "balance"))
+        numbers = (f"{found[name]:.4f}" for name in looked_at)
         table.add_row(f"{place + 1}.", *(f"{found[name]:g}" for name in names), *numbers)
     return table
 
@@ -129,16 +123,12 @@ def ranking(rows: Sequence[Row]) -> Table:
     rich.table.Table
         Without the columns that no model has.
     """
-    known = {
-        title: (field, form)
-        for title, (field, form) in _COLUMNS.items()
-        if any(getattr(row, field) is not None for row in rows)
-    }
+    known = known_columns(rows)
     table = Table("model", box=None, pad_edge=False, collapse_padding=True)
     for title in known:
         table.add_column(title, justify="right", min_width=5)
     for row in rows:
-        values = [(getattr(row, field), form) for field, form in known.values()]
+        values = [(getattr(row, field), form) for field, form, _ in known.values()]
         table.add_row(row.model, *("-" if value is None else f"{value:{form}}" for value, form in values))
     return table
 

@@ -79,3 +79,56 @@ def test_callback_sees_and_stops():
 def test_a_number_that_is_none_is_refused():
     with pytest.raises(FloatingPointError, match="no longer finite after 0 iterations"):
         iterate(Halving([0.5]), start(value=np.inf), max_iter=5, tol=0)
+
+
+class Falling:
+    """A rule that counts down to zero and stays there; remembers how many settings it moved."""
+
+    def __init__(self, moved):
+        self.moved = moved
+
+    def step(self, state):
+        self.moved.append(state.batch)
+        return State(state.U, np.maximum(state.V - 1, 0))
+
+    def value(self, state):
+        return 5 + state.V[0, :, 0]
+
+    def take(self, index):
+        return Falling(self.moved)
+
+
+class TestSettingsAtRest:
+    """With tol=0 a setting that no step changes leaves the batch, and nobody can tell."""
+
+    @staticmethod
+    def solve(heights, **options):
+        moved = []
+        state = State(np.zeros((1, len(heights), 1)), np.array(heights, dtype=float)[None, :, None])
+        return iterate(Falling(moved), state, max_iter=35, tol=0, eval_every=5, **options), moved
+
+    def test_as_if_it_had_stayed(self):
+        solution, moved = self.solve([3, 100, 12, 0])
+        for b, height in enumerate([3, 100, 12, 0]):
+            alone, _ = self.solve([height])
+            assert solution.n_iter[b] == alone.n_iter[0] == 35
+            assert solution.reason[b] == alone.reason[0] == "max_iter"
+            assert solution.objective[b] == alone.objective[0] == 5 + max(height - 35, 0)
+            np.testing.assert_array_equal(solution.state.V[:, b], alone.state.V[:, 0])
+            for name in ("iteration", "objective"):
+                np.testing.assert_array_equal(solution.history_of(b)[name], alone.history_of(0)[name])
+        assert moved[:5] == [4] * 5  # until the first evaluation
+        assert moved[-5:] == [1] * 5  # only the one that still falls
+
+    def test_all_at_rest(self):
+        solution, moved = self.solve([1, 2])
+        assert solution.n_iter.tolist() == [35, 35]
+        assert solution.history["iteration"].tolist() == [0, 5, 10, 15, 20, 25, 30, 35]
+        assert len(moved) == 11  # ten steps and the one that showed that nothing moves
+
+    def test_callbacks_see_them(self):
+        seen = []
+        solution, _ = self.solve([1, 100], on_eval=lambda i, values: seen.append(values.copy()) or i >= 20)
+        assert [values.tolist() for values in seen[2:]] == [[5, 90], [5, 85]]
+        assert solution.reason == ["callback"] * 2
+        assert solution.n_iter.tolist() == [20, 20]

@@ -45,20 +45,25 @@ def test_scores_equal_metrics(name, problem):
 
 
 @given(labelings(), st.integers(0, 2**32 - 1))
-def test_normalized_cut_equals_metrics(problem, seed):
+def test_graph_scores_equal_metrics(problem, seed):
     _, labels = problem
     W = sp.random_array((len(labels),) * 2, density=0.2, rng=np.random.default_rng(seed))
     W = sp.csr_array(W + W.T)
-    expected = [metrics.normalized_cut(W, column) for column in labels.T]
-    np.testing.assert_allclose(scores.normalized_cut(W, labels), expected, rtol=0, atol=1e-12)
+    found = scores.graph_scores(W, labels)
+    assert set(found) == {"normalized_cut", "modularity"}
+    for name, values in found.items():
+        expected = [getattr(metrics, name)(W, column) for column in labels.T]
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(scores.normalized_cut(W, labels), found["normalized_cut"])
 
 
-def test_normalized_cut_in_chunks(rng, monkeypatch):
+def test_graph_scores_in_chunks(rng, monkeypatch):
     W = sp.random_array((30, 30), density=0.2, rng=rng)
     labels = rng.integers(0, 4, (30, 7))
-    whole = scores.normalized_cut(W, labels)
+    whole = scores.graph_scores(W, labels)
     monkeypatch.setattr(scores, "_MEMORY", 1)
-    np.testing.assert_array_equal(scores.normalized_cut(W, labels), whole)
+    for name, values in scores.graph_scores(W, labels).items():
+        np.testing.assert_array_equal(values, whole[name])
 
 
 @pytest.mark.parametrize("library", ["numpy", "array-api-strict", "torch-cpu", "torch-cuda"])
@@ -104,3 +109,15 @@ def test_bad_labelings():
         scores.normalized_mutual_info(scores.contingency(y, labels), average="mean")
     with pytest.raises(ValueError, match="W must be 3×3"):
         scores.normalized_cut(sp.eye_array(4), labels)
+
+
+def test_the_cut_by_products_is_the_cut(rng):
+    """What a GPU computes, here on a CPU: also with weights, isolated samples and empty clusters."""
+    labels = rng.integers(0, 4, (30, 7))
+    labels[labels == 2] = 3
+    W = sp.random_array((30, 30), density=0.1, rng=rng)
+    W = sp.coo_array(W + W.T)
+    expected = scores._volume_and_cut(W, labels, 4)
+    by_products = scores._volume_and_cut_by_products(W, labels, 4)
+    for found, wanted in zip(by_products, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)

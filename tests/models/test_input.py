@@ -77,6 +77,7 @@ BAD_PARAMETERS = {
         (ASYMMETRIC, ValueError),
         (-sp.eye_array(n), ValueError),
         (np.full((n, n), np.nan), ValueError),
+        (sp.csr_array(np.ones((n, n)) * 1j), TypeError),
     ],
 }
 
@@ -255,3 +256,10 @@ def test_input_is_not_changed(cls, rng):
     make(cls, 3, graph=W, max_iter=5).fit(X, **first)
     for array, copy in zip((X, W.toarray(), *first.values()), before, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("name", ["GNMF", "RMNMF", "LS-NMF", "RLS-NMF"])
+def test_a_bad_start_is_refused_before_the_graph_is_built(name, monkeypatch):
+    monkeypatch.setattr("lognmf.models.validation.knn_graph", lambda *_: pytest.fail("the graph was built"))
+    with pytest.raises(ValueError, match=r"V0 must have shape \(12, 3\); got \(2, 2\)"):
+        MODELS[name](3).fit(GOOD, V0=np.ones((2, 2)))

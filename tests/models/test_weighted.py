@@ -301,9 +301,21 @@ class TestRefusals:
             (np.full((16, 11), np.inf), "mask.*finite|mask.*infinity"),
             (sp.csr_array(np.ones((16, 10))), "mask"),
             (np.zeros((16, 11)), "mask|missing|observed"),
-            (np.full((16, 11), "x"), "mask|could not convert"),
+            (np.full((16, 11), "x"), "mask must hold numbers or truth values.*got <U1"),
+            (np.full((16, 11), 1 + 0j), "mask must hold numbers or truth values.*got complex128"),
         ],
-        ids=["columns", "transposed", "one axis", "negative", "nan", "inf", "sparse", "all missing", "text"],
+        ids=[
+            "columns",
+            "transposed",
+            "one axis",
+            "negative",
+            "nan",
+            "inf",
+            "sparse",
+            "all missing",
+            "text",
+            "complex",
+        ],
     )
     def test_bad_masks(self, cls, mask, words, rng):
         X, _, start = draw(rng)
@@ -440,3 +452,13 @@ class TestCompany:
         plain = cls(3, max_iter=20).fit(X, mask=weights, **start)
         assert_same(model, plain, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(model.transform(torch.asarray(X)), plain.transform(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if not model._missing])
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_models_without_masks_name_those_that_have_them(name, method, rng):
+    X, M, _ = draw(rng)
+    model = MODELS[name](3)
+    with pytest.raises(TypeError, match=f"{type(model).__name__} takes no mask.*WeightedNMF or LogSparseNMF"):
+        getattr(model, method)(X, mask=M)
+    assert not hasattr(model, "components_")

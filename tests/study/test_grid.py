@@ -239,3 +239,27 @@ def test_nothing_is_computed_twice(X, tmp_path, monkeypatch):
     assert again.rows == first.rows
     with pytest.raises(ValueError, match="rows of another run"):
         fit_grid("LS-NMF", X + 1, grid, max_iter=5, store=tmp_path / "rows.sqlite")
+
+
+def test_collapsed_settings_are_not_computed_on(X, monkeypatch):
+    """Weights so large that nothing is left: with tol=0 the rows are still those of all the steps."""
+    from lognmf.core.solvers import Multiplicative
+
+    moved, step = [], Multiplicative.step
+
+    def counting(self, state):
+        moved.append(state.batch)
+        return step(self, state)
+
+    model = MODELS["LS-NMF"](3, max_iter=300, tol=0.0, eval_every=20)
+    with monkeypatch.context() as patch:
+        patch.setattr(Multiplicative, "step", counting)
+        result = fit_grid(model, X, {"alpha": [0.01, 1000.0], "beta": [0.01, 1000.0]})
+    assert moved[0] == 4
+    assert moved[-1] < 4
+    for i, row in enumerate(result.rows):
+        single = result.model(i)
+        assert row["n_iter"] == single.n_iter_ == 300
+        assert row["stop_reason"] == single.stop_reason_ == "max_iter"
+        assert row["objective"] == pytest.approx(single.objective_, rel=1e-10)
+        assert single.history_["iteration"][-1] == 300

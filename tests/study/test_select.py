@@ -3,17 +3,20 @@
 import pytest
 
 from lognmf import select
-from lognmf.study.select import CRITERIA
+from lognmf.study.select import CRITERIA, best_row
 from lognmf.study.standings import standings
 
 
-def row(lam, cut, *, seed=0, clusters=4, balance=0.9, **more):
-    return {"lam": lam, "seed": seed, "normalized_cut": cut, "clusters": clusters, "balance": balance, **more}
+def row(lam, cut, *, seed=0, clusters=4, balance=0.9, modularity=None, **more):
+    """A row whose modularity falls as its cut rises, unless it is given."""
+    modularity = (clusters - 1 - cut) / 4 if modularity is None else modularity
+    scores = {"normalized_cut": cut, "modularity": modularity, "clusters": clusters, "balance": balance}
+    return {"lam": lam, "seed": seed, **scores, **more}
 
 
 @pytest.mark.parametrize("by", CRITERIA)
 def test_a_collapsed_clustering_loses(by):
-    rows = [row(1.0, 0.0, clusters=1, balance=0.0), row(2.0, 0.8), row(3.0, 0.1, clusters=3)]
+    rows = [row(1.0, 0.0, clusters=1, balance=0.0), row(2.0, 0.8), row(3.0, 0.1, clusters=3, balance=0.8)]
     choice = select(rows, by)
     assert choice.setting == {"lam": 2.0}
     assert [setting["lam"] for setting, _ in choice.scores] == [2.0, 3.0, 1.0]
@@ -34,6 +37,60 @@ def test_the_most_balanced_of_near_equal_cuts_wins():
     choice = select(rows, "balanced_cut")
     assert choice.setting == {"lam": 2.0}
     assert [score for _, score in choice.scores] == pytest.approx([0.05, 0.20, 1.27])
+
+
+def started(lam, modularity, balance, cut=0.5):
+    return row(lam, cut, modularity=modularity, balance=balance, n_iter=20)
+
+
+START = started(0.0, 0.70, 0.90) | {"n_iter": 0}
+
+
+def test_the_most_modular_of_those_no_worse_than_the_start_wins():
+    rows = [
+        START,
+        started(1.0, 0.75, 0.90),
+        started(2.0, 0.80, 0.89),  # less even than the start
+        started(3.0, 0.60, 0.99),
+        started(4.0, 0.85, 0.95, cut=0.51),  # cuts more
+    ]
+    choice = select(rows, "balanced_modularity")
+    assert [setting["lam"] for setting, _ in choice.scores] == [1.0, 0.0, 3.0, 4.0, 2.0]
+    assert [score for _, score in choice.scores] == pytest.approx([0.25, 0.30, 0.40, 1.15, 1.20])
+
+
+def test_the_start_stays_where_no_fit_is_better():
+    worse = [started(1.0, 0.69, 0.95), started(2.0, 0.75, 0.85)]
+    assert select([*worse, START], "balanced_modularity").setting == {"lam": 0.0}
+
+
+def test_of_equal_clusterings_the_fitted_one_wins():
+    assert select([START, started(1.0, 0.70, 0.90)], "balanced_modularity").setting == {"lam": 1.0}
+
+
+def test_without_a_start_modularity_and_balance_count_alike():
+    rows = [started(1.0, 0.70, 0.90), started(2.0, 0.60, 0.99), started(3.0, 0.75, 0.88)]
+    choice = select(rows, "balanced_modularity")
+    assert [setting["lam"] for setting, _ in choice.scores] == [3.0, 1.0, 2.0]
+    assert choice.score == pytest.approx(0.37)
+
+
+def test_rows_without_a_modularity_are_refused_where_it_is_asked_for():
+    old = [{name: value for name, value in row(1.0, 0.2).items() if name != "modularity"}]
+    assert select(old).setting == {"lam": 1.0}
+    with pytest.raises(ValueError, match="needs rows with a modularity: fit the grid again"):
+        select(old, "balanced_modularity")
+
+
+def test_the_best_row_of_a_setting():
+    rows = [
+        row(1.0, 0.1, modularity=0.9),
+        row(2.0, 0.3, modularity=0.5, seed=0),
+        row(2.0, 0.4, modularity=0.8, seed=1),
+        row(2.0, 0.2, modularity=0.7, seed=2, clusters=3),  # one is cut in full
+    ]
+    assert best_row(rows, {"lam": 2.0}, "balanced_modularity") == 2
+    assert best_row(rows, {"lam": 2.0}, "balanced_cut") == 1
 
 
 @pytest.mark.parametrize("by", CRITERIA)
@@ -68,7 +125,7 @@ def test_rows_without_a_cut_are_refused(rows):
 
 def test_an_unknown_criterion_is_refused():
     with pytest.raises(
-        ValueError, match=r"by must be one of \['normalized_cut', 'balanced_cut'\]; got 'accu"
+        ValueError, match=r"by must be one of \['normalized_cut', 'balanced_cut', .*\]; got 'accu"
     ):
         select([row(1.0, 0.2)], "accuracy")
 
@@ -81,6 +138,8 @@ def test_standings_are_what_was_judged():
         row(2.0, 0.4, seed=1, balance=0.9),
     ]
     best, other = standings(rows)
-    assert best == pytest.approx({"lam": 2.0, "score": 0.5, "normalized_cut": 0.5, "balance": 0.95})
-    assert other == pytest.approx({"lam": 1.0, "score": 0.7, "normalized_cut": 0.7, "balance": 0.6})
+    expected = {"lam": 2.0, "score": 0.5, "normalized_cut": 0.5, "balance": 0.95, "modularity": 0.625}
+    assert best == pytest.approx(expected)
+    expected = {"lam": 1.0, "score": 0.7, "normalized_cut": 0.7, "balance": 0.6, "modularity": 0.575}
+    assert other == pytest.approx(expected)
     assert [place["lam"] for place in standings(rows, "balanced_cut")] == [2.0, 1.0]

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import MODELS, LogSparseNMF, knn_graph, metrics, tune
+from lognmf.study.select import CRITERIA, LOOKED_AT
 from lognmf.study.tune import ITERATIONS, WEIGHTS, default_grid
 
 GROUPS = np.repeat([0, 1, 2], 15)
@@ -32,16 +33,21 @@ def test_separated_groups_are_found_without_labels(name, X):
     assert "accuracy" not in tuned.rows[0]
 
 
-@pytest.mark.parametrize("by", ["balanced_cut", "normalized_cut"])
+@pytest.mark.parametrize("by", CRITERIA)
 def test_the_model_and_its_labels_are_those_that_were_judged(rng, by):
     X = rng.random((40, 10))
     tuned = tune(X, 4, grid=SMALL, max_iter=25, by=by, init="random", n_clusters=3, seeds=[7, 2, 5])
     own = [row for row in tuned.rows if all(row[n] == v for n, v in tuned.setting.items())]
     assert [row["seed"] for row in own] == [7, 2, 5]
-    best = min(own, key=lambda row: row["normalized_cut"])
+    scores = {
+        "normalized_cut": lambda row: row["normalized_cut"],
+        "modularity": lambda row: -row["modularity"],
+    }
+    best = min(own, key=scores[LOOKED_AT[by][0]])
     assert tuned.model.random_state == best["seed"]
     assert tuned.model.objective_ == pytest.approx(best["objective"], rel=1e-10)
     assert metrics.normalized_cut(knn_graph(X), tuned.labels) == pytest.approx(best["normalized_cut"])
+    assert metrics.modularity(knn_graph(X), tuned.labels) == pytest.approx(best["modularity"])
     assert (tuned.by, tuned.score) == (by, tuned.choice.scores[0][1])
     if by == "normalized_cut":
         assert tuned.score == pytest.approx(np.mean([row["normalized_cut"] for row in own]))
@@ -84,6 +90,15 @@ def test_iterations_in_the_grid(X):
     tuned = tune(X, 3, grid={"max_iter": [5, 15]}, seeds=[0])
     assert [row["n_iter"] for row in tuned.rows] == [5, 15]
     assert tuned.model.n_iter_ == tuned.setting["max_iter"]
+
+
+def test_a_fit_is_not_less_balanced_than_the_start(rng):
+    X = rng.random((60, 8))
+    tuned = tune(X, 4, model="GNMF", seeds=[0, 1])
+    of = {str(s): score for s, score in tuned.choice.scores}
+    start = of[str({"lam": 0.01, "max_iter": 0})]
+    assert tuned.score <= start < 1
+    assert tuned.model.n_iter_ <= tuned.setting["max_iter"]
 
 
 def test_sparse_data(X):

@@ -44,6 +44,11 @@ def is_torch(x: object) -> bool:
     return array_api_compat.is_torch_array(x)
 
 
+def on_gpu(x: Array) -> bool:
+    """Whether ``x`` is a tensor on a GPU."""
+    return is_torch(x) and x.is_cuda
+
+
 def is_dense(x: object) -> bool:
     """Whether ``x`` is a dense array of any library."""
     return not sp.issparse(x) and array_api_compat.is_array_api_obj(x)
@@ -164,7 +169,15 @@ def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
         rows = slice(start, min(start + step, n))
         out[rows] = function(rows)
 
-    list(_workers().map(fill, range(step, n, step)))
+    rest = range(step, n, step)
+    try:
+        list(_workers().map(fill, rest))
+    except RuntimeError as error:
+        # No thread can be started any more when the interpreter shuts down.
+        if "shutdown" not in str(error):
+            raise
+        for start in rest:
+            fill(start)
     return out
 
 
@@ -172,6 +185,23 @@ def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
 def _workers() -> ThreadPoolExecutor:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return ThreadPoolExecutor(max_workers=cores, thread_name_prefix="lognmf")
+
+
+def kernels(F: Array) -> Any:
+    """The module of fused kernels, if ``F`` is where they run; None elsewhere, and without Triton."""
+    return _kernels() if on_gpu(F) else None
+
+
+@functools.cache
+def _kernels() -> Any:
+    try:
+        from lognmf.core import kernels
+
+        kernels.try_out()
+    except Exception:
+        # No Triton, no C compiler, an old card, …: whatever it is, the plain formulas serve.
+        return None
+    return kernels
 
 
 if hasattr(os, "register_at_fork"):
@@ -191,6 +221,9 @@ def repeated(shares: Array, k: int) -> Array:
 
 def scale_rows(F: Array, share: Array) -> Array:
     """Rows of F (rows, B, k) times ``share`` (rows, B)."""
+    compiled = kernels(F)
+    if compiled is not None:
+        return compiled.scale_rows(F, share)
     return F * (share[:, :, None] if is_torch(F) else repeated(share, F.shape[2]))
 
 
@@ -238,10 +271,21 @@ def positive(M: Array) -> Array:
 def squared_row_norms(X: Matrix) -> Array:
     """``‖x_i‖²`` of every row, without a temporary of the size of ``X``."""
     if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
+        return _sparse_squared_row_norms(X.tocsr())
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
     return namespace(X).linalg.vector_norm(X, axis=1) ** 2
+
+
+def _sparse_squared_row_norms(X: sp.csr_array) -> np.ndarray:
+    n = X.shape[0]
+    squares = np.empty(n, dtype=X.dtype)
+    step = max(1, BLOCK_NUMBERS * n // max(1, X.nnz))
+    for start in range(0, n, step):
+        block = X[start : start + step]
+        block.data **= 2
+        squares[start : start + step] = np.asarray(block.sum(axis=1)).reshape(-1)
+    return squares
 
 
 def dense_rows(X: Matrix, rows: slice) -> Array:
@@ -267,6 +311,17 @@ def take(F: Array, index: np.ndarray, axis: int = 1) -> Array:
     xp = namespace(F)
     where = xp.asarray(index, device=array_api_compat.device(F))
     return xp.take(F, where, axis=axis)
+
+
+def put(F: Array, index: np.ndarray, part: Array) -> Array:
+    """Batch ``F`` (n, B) with ``part`` in the place of its settings ``index``; F may be overwritten."""
+    xp = namespace(F)
+    if isinstance(F, np.ndarray) or is_torch(F):
+        F[:, xp.asarray(index, device=array_api_compat.device(F))] = part
+        return F
+    place = {b: c for c, b in enumerate(index.tolist())}
+    columns = [part[:, place[b]] if b in place else F[:, b] for b in range(F.shape[1])]
+    return xp.stack(columns, axis=1)
 
 
 def join(parts: list[Array]) -> Array:

@@ -18,7 +18,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from lognmf.core.arrays import Array, is_torch, join, like, namespace, take, to_numpy
+from lognmf.core.arrays import Array, is_torch, join, kernels, like, namespace, take, to_numpy
 
 __all__ = ["kmeans"]
 
@@ -149,7 +149,7 @@ class _Points:
     def sums(self, members: Array) -> Array:
         """Sums of samples, and in the last column their numbers: (b, R, K, n) → (b, R, K, k + 1)."""
         xp, (b, R, K, n) = namespace(members), members.shape
-        weights = xp.astype(xp.reshape(members, (b, R * K, n)), self.rows.dtype)
+        weights = xp.astype(xp.reshape(members, (b, R * K, n)), self.rows.dtype, copy=False)
         return xp.reshape(xp.matmul(weights, xp.permute_dims(self.rows, (0, 2, 1))), (b, R, K, -1))
 
     def snap(self, distance: Array) -> Array:
@@ -316,9 +316,12 @@ def _step(points: _Points, centres: Array) -> tuple[Array, Array]:
 
 
 def _assign(points: _Points, centres: Array) -> tuple[Array, Array, Array]:
-    """Labels (b, R, n), members (b, R, K, n) as booleans, squared distances (b, R, n)."""
+    """Labels (b, R, n), members (b, R, K, n) as truths or as 0 and 1, squared distances (b, R, n)."""
     xp, K = namespace(centres), centres.shape[2]
     products = points.products(centres)
+    compiled = kernels(products)
+    if compiled is not None:
+        return compiled.nearest(products, points.square, _SLACK)
     least = xp.min(products, axis=2)
     distance = least + points.square
     bound = least + _SLACK * (points.square + xp.abs(distance))

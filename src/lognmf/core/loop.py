@@ -48,48 +48,66 @@ def iterate(
     its objective fell by at most ``tol`` times its value per step since the last
     evaluation, or when its rule says it has settled; it then leaves the batch, so a
     setting's result does not depend on its company. ``tol=0`` makes exactly ``max_iter``
-    steps.
+    steps; settings that a step leaves as they are, such as those that collapsed to zero, are
+    then counted on without being computed.
     """
     running = np.arange(state.batch)
+    moving = running  # those of them that the batch still holds
     n_iter = np.zeros(state.batch, dtype=int)
     reason = ["max_iter"] * state.batch
     ended: list[tuple[np.ndarray, State]] = []
     log = _Log(state.batch)
-    current = log.record(0, running, rule.value(state))
+    current = log.record(0, running, moving, rule.value(state))
 
     done = 0
     while done < max_iter and running.size:
         steps = min(eval_every, max_iter - done)
-        for _ in range(steps):
-            state = rule.step(state)
+        if moving.size:
+            for _ in range(steps):
+                state = rule.step(state)
+            value = rule.value(state)
+        else:
+            value = current
         done += steps
-        previous, current = current, log.record(done, running, rule.value(state))
+        previous, current = current, log.record(done, running, moving, value)
         n_iter[running] = done
-        if on_eval is not None and on_eval(done, current):
+        if on_eval is not None and on_eval(done, log.last[running]):
             for b in running:
                 reason[b] = "callback"
             break
         if tol == 0:
-            continue
-        if hasattr(rule, "settled"):
-            converged = to_numpy(rule.settled(state, tol))
+            leaving = _at_rest(rule, state, current == previous)
+        elif hasattr(rule, "settled"):
+            leaving = to_numpy(rule.settled(state, tol))
         else:
-            converged = previous - current <= tol * steps * np.abs(previous)
-        if converged.any():
-            for b in running[converged]:
-                reason[b] = "converged"
-            ended.append((running[converged], state.take(np.flatnonzero(converged))))
-            stay = np.flatnonzero(~converged)
-            running, current = running[stay], current[stay]
+            leaving = previous - current <= tol * steps * np.abs(previous)
+        if leaving.any():
+            ended.append((moving[leaving], state.take(np.flatnonzero(leaving))))
+            stay = np.flatnonzero(~leaving)
+            if tol > 0:
+                for b in moving[leaving]:
+                    reason[b] = "converged"
+                running = moving[stay]
+            moving, current = moving[stay], current[stay]
             state, rule = state.take(stay), rule.take(stay)
 
-    if running.size:
-        ended.append((running, state))
+    if moving.size:
+        ended.append((moving, state))
     order = np.concatenate([index for index, _ in ended])
     final = State.join([part for _, part in ended])
     if len(ended) > 1:
         final = final.take(np.argsort(order))
     return Solution(final, log.last, log.history(), n_iter, reason)
+
+
+def _at_rest(rule: Rule, state: State, candidates: np.ndarray) -> np.ndarray:
+    """Which of the ``candidates`` (B,) a further step leaves as they are, to the last bit."""
+    at_rest = np.zeros_like(candidates)
+    index = np.flatnonzero(candidates)
+    if index.size:
+        before = state.take(index)
+        at_rest[index] = before.equals(rule.take(index).step(before))
+    return at_rest
 
 
 class _Log:
@@ -100,7 +118,8 @@ class _Log:
         self.last = np.full(batch, np.nan)
         self.rows: list[tuple[int, float, np.ndarray]] = []
 
-    def record(self, iteration: int, running: np.ndarray, value: Array) -> np.ndarray:
+    def record(self, iteration: int, running: np.ndarray, moving: np.ndarray, value: Array) -> np.ndarray:
+        """Keep the ``value`` of the ``moving`` settings; those of the other running ones stay."""
         current = np.array(to_numpy(value), dtype=np.float64)
         if not np.isfinite(current).all():
             msg = (
@@ -109,9 +128,9 @@ class _Log:
                 "samples are usual), choose smaller weights, or use float64."
             )
             raise FloatingPointError(msg)
-        self.last[running] = current
+        self.last[moving] = current
         row = np.full(self.last.shape, np.nan)
-        row[running] = current
+        row[running] = self.last[running]
         self.rows.append((iteration, time.perf_counter() - self.start, row))
         return current
 

@@ -14,9 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from lognmf.core.arrays import Array, Matrix, is_torch, namespace, to_numpy
+from lognmf.core.arrays import Array, Matrix, is_torch, namespace, on_gpu, operator_like, to_numpy
 
-__all__ = ["accuracy", "contingency", "normalized_cut", "normalized_mutual_info", "purity"]
+__all__ = [
+    "accuracy",
+    "contingency",
+    "graph_scores",
+    "normalized_cut",
+    "normalized_mutual_info",
+    "purity",
+]
 
 _AVERAGES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "max": np.maximum,
@@ -24,7 +31,7 @@ _AVERAGES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 }
 
 _MEMORY = 2**26
-"""Bytes for what `normalized_cut` computes on the edges of a graph at a time."""
+"""Bytes for what `graph_scores` computes on the edges of a graph at a time."""
 
 
 def contingency(y: Any, labels: Array) -> Array:
@@ -161,19 +168,26 @@ def _log(x: np.ndarray) -> np.ndarray:
     return np.log(x, out=np.zeros_like(x), where=x > 0)
 
 
-def normalized_cut(W: Matrix, labels: np.ndarray) -> np.ndarray:
-    """Normalised cuts of labelings on a graph: ``Σ_c cut(c) / volume(c)``.
+def normalized_cut(W: Matrix, labels: Array) -> np.ndarray:
+    """Normalised cuts of labelings on a graph; parameters as for `graph_scores`."""
+    return graph_scores(W, labels)["normalized_cut"]
+
+
+def graph_scores(W: Matrix, labels: Array) -> dict[str, np.ndarray]:
+    """How well labelings keep the edges of a graph inside their clusters.
 
     Parameters
     ----------
     W : sparse matrix of shape (n, n)
         Symmetric nonnegative weights.
-    labels : ndarray of shape (n, B)
-        Clusters 0, 1, … of B labelings.
+    labels : array of shape (n, B)
+        Clusters 0, 1, … of B labelings, of any array library; counted where it is.
 
     Returns
     -------
-    ndarray of shape (B,)
+    dict of ndarray of shape (B,)
+        ``normalized_cut``: ``Σ_c cut(c) / volume(c)``. ``modularity``: the share of the edges
+        inside clusters, less the share that clusters of these volumes would keep by chance.
     """
     W = sp.coo_array(W)
     n, B = labels.shape
@@ -181,13 +195,22 @@ def normalized_cut(W: Matrix, labels: np.ndarray) -> np.ndarray:
         msg = f"W must be {n}×{n} for labels of shape {labels.shape}; got {W.shape[0]}×{W.shape[1]}."
         raise ValueError(msg)
     clusters = _groups(labels, "labels")
-    step = max(1, _MEMORY // (32 * max(W.nnz, 1)))
-    parts = [_cut(W, labels[:, start : start + step], clusters) for start in range(0, B, step)]
-    return np.concatenate(parts)
+    if on_gpu(labels):
+        volume, cut = _volume_and_cut_by_products(W, labels, clusters)
+    else:
+        labels = to_numpy(labels)
+        step = max(1, _MEMORY // (32 * max(W.nnz, 1)))
+        parts = [_volume_and_cut(W, labels[:, start : start + step], clusters) for start in range(0, B, step)]
+        volume, cut = (np.concatenate(part) for part in zip(*parts, strict=True))
+    edges = float(W.data.sum()) or 1.0
+    return {
+        "normalized_cut": np.divide(cut, volume, out=np.zeros(cut.shape), where=volume > 0).sum(axis=1),
+        "modularity": ((volume - cut) / edges - (volume / edges) ** 2).sum(axis=1),
+    }
 
 
-def _cut(W: sp.coo_array, labels: np.ndarray, clusters: int) -> np.ndarray:
-    """Normalised cuts of labelings whose edges fit into memory."""
+def _volume_and_cut(W: sp.coo_array, labels: np.ndarray, clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of the edges at every cluster and of those that leave it, (B, clusters) each."""
     B, (i, j) = labels.shape[1], W.coords
     group = labels + clusters * np.arange(B)
     start, end, weight = group[i], group[j], np.broadcast_to(W.data[:, None], (W.nnz, B))
@@ -196,5 +219,20 @@ def _cut(W: sp.coo_array, labels: np.ndarray, clusters: int) -> np.ndarray:
         found = np.bincount(start.reshape(-1), weights=weights.reshape(-1), minlength=B * clusters)
         return found.reshape(B, clusters)
 
-    volume, cut = per_cluster(weight), per_cluster(np.where(start != end, weight, 0))
-    return np.divide(cut, volume, out=np.zeros(cut.shape), where=volume > 0).sum(axis=1)
+    return per_cluster(weight), per_cluster(np.where(start != end, weight, 0))
+
+
+def _volume_and_cut_by_products(
+    W: sp.coo_array, labels: Array, clusters: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same by a product with W a cluster: no scattered sums, which a GPU is slow at."""
+    xp = namespace(labels)
+    graph = operator_like(W, xp.zeros_like(labels[:1, 0], dtype=xp.float64))
+    volumes, cuts = [], []
+    for cluster in range(clusters):
+        members = xp.astype(labels == cluster, xp.float64)
+        reached = graph @ members
+        # W is symmetric: what the members reach is their volume.
+        volumes.append(xp.sum(reached, axis=0))
+        cuts.append(volumes[-1] - xp.sum(reached * members, axis=0))
+    return to_numpy(xp.stack(volumes, axis=1)), to_numpy(xp.stack(cuts, axis=1))

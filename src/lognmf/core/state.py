@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lognmf.core.arrays import Array, join, take
+from lognmf.core.arrays import Array, join, namespace, take, to_numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,14 @@ class State:
         """The settings ``index`` of the batch."""
         aux = tuple(take(a, index) for a in self.aux)
         return State(take(self.U, index), take(self.V, index), aux)
+
+    def equals(self, other: State) -> np.ndarray:
+        """Whether a setting is the same in both, to the last bit, (B,)."""
+        equal = np.ones(self.batch, dtype=bool)
+        for mine, theirs in zip((self.U, self.V, *self.aux), (other.U, other.V, *other.aux), strict=True):
+            axes = tuple(axis for axis in range(mine.ndim) if axis != 1)
+            equal &= to_numpy(namespace(mine).all(mine == theirs, axis=axes))
+        return equal
 
     @staticmethod
     def join(states: list[State]) -> State:

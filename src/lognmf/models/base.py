@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core import starts
@@ -18,9 +18,10 @@ from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, na
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import Codes
 from lognmf.core.state import Solution, State
+from lognmf.core.threads import threads_for
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.spectral_start import spectral
-from lognmf.models.validation import Samples, check_factor, check_samples, check_solver
+from lognmf.models.validation import Samples, check_codes, check_factor, check_samples, check_solver
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -94,8 +95,7 @@ class FactorModel(
         X : array of shape (m, p)
         """
         check_is_fitted(self)
-        if not is_torch(V):
-            V = check_array(V, dtype=[np.float64, np.float32], input_name="V")
+        V = check_codes(V)
         if V.ndim != 2 or V.shape[1] != self.components_.shape[0]:
             msg = f"V must have shape (samples, {self.components_.shape[0]}); got {tuple(V.shape)}."
             raise ValueError(msg)
@@ -154,7 +154,9 @@ class FactorModel(
         self._check_parameters()
         features = {name: getattr(self, name) for name in _FEATURES if hasattr(self, name)}
         try:
-            return self._fit_checked(check_samples(self, X, reset=True, mask=mask), given)
+            data = check_samples(self, X, reset=True, mask=mask)
+            with threads_for(self._largest_product(data.X)):
+                return self._fit_checked(data, given)
         except BaseException:
             # What the last fit said of its features goes with what is left of that fit.
             for name in _FEATURES:
@@ -162,10 +164,15 @@ class FactorModel(
             self.__dict__.update(features)
             raise
 
+    def _largest_product(self, X: Matrix) -> int:
+        """Operations of the product of ``X`` with a factor."""
+        return 2 * math.prod(X.shape) * self.n_components * self.n_init
+
     def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
         check_solver(getattr(self, "solver", "mu"), data)
+        first = self._start(data.X, given)
         W = self._graph(data.X)
-        U, V = self._prepare(*self._start(data.X, given))
+        U, V = self._prepare(*first)
         weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), V) for name in self._weights}
         rule = self._rule(data, W, weights)
         with Watcher(self, data.X) as watcher:
@@ -250,10 +257,11 @@ class FactorModel(
             setattr(self, name, value)
 
     def _encode(self, data: Samples) -> Array:
-        """Codes (m, k) of checked samples, by coordinate sweeps."""
+        """Codes (m, k) of checked samples."""
         U = like(to_numpy(self.components_).T, factor_pattern(data.X))
-        rule, state = Codes.of(data.X, U, M=data.M, **self._code_options())
-        solution = iterate(rule, state, max_iter=500, tol=1e-7, eval_every=5)
+        with threads_for(self._largest_product(data.X)):
+            rule, state = Codes.of(data.X, U, M=data.M, **self._code_options())
+            solution = iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2)
         return _copy(solution.state.V[0, ...])
 
     def __sklearn_tags__(self) -> Any:
@@ -268,68 +276,23 @@ class FactorModel(
 class BasisAndCodesModel(FactorModel):
     """A model whose fit starts from U and V."""
 
-    def fit(self, X: Any, y: Any = None, *, U0: Any = None, V0: Any = None) -> Self:
-        """Factorise ``X``.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Samples in rows. float32 is computed in float32, anything else in float64.
-        y : ignored
-            Present for scikit-learn.
-        U0, V0 : array-like of shape (p, k) and (n, k), optional
-            First factors. One that is missing comes from ``init``. In multiplicative
-            updates entries that start at zero stay zero.
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X, {"U0": U0, "V0": V0})
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, *, U0: Any = None, V0: Any = None) -> Array:
-        """Factorise ``X`` and return its codes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Samples in rows.
-        y : ignored
-            Present for scikit-learn.
-        U0, V0 : array-like of shape (p, k) and (n, k), optional
-            First factors, as in `fit`.
-
-        Returns
-        -------
-        V : array of shape (n, k)
-            The codes of the training samples, also kept as ``embedding_``.
-        """
-        return self._fit(X, {"U0": U0, "V0": V0})
-
-
-class MissingEntriesModel(FactorModel):
-    """A model whose fit starts from U and V and may leave out entries of X."""
-
-    _missing = True
-
     def fit(self, X: Any, y: Any = None, *, mask: Any = None, U0: Any = None, V0: Any = None) -> Self:
         """Factorise ``X``, or what is known of it.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Samples in rows. NaN marks a missing entry. float32 is computed in float32,
-            anything else in float64.
+            Samples in rows. float32 is computed in float32, anything else in float64. NaN
+            marks a missing entry for `WeightedNMF` and `LogSparseNMF`; the others refuse it.
         y : ignored
             Present for scikit-learn.
         mask : array-like or sparse matrix of shape (n, p), optional
             Weight of every entry, ≥ 0: 0 (or False) for a missing one, 1 (or True) for a
             known one, or anything else. For sparse X a sparse matrix: what it does not
-            store is missing.
+            store is missing. For `WeightedNMF` and `LogSparseNMF`; the others refuse it.
         U0, V0 : array-like of shape (p, k) and (n, k), optional
-            First factors. One that is missing comes from ``init``. Entries that start
-            at zero stay zero.
+            First factors. One that is missing comes from ``init``. In multiplicative
+            updates entries that start at zero stay zero.
 
         Returns
         -------
@@ -346,7 +309,7 @@ class MissingEntriesModel(FactorModel):
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Samples in rows; NaN marks a missing entry.
+            Samples in rows.
         y : ignored
             Present for scikit-learn.
         mask : array-like or sparse matrix of shape (n, p), optional

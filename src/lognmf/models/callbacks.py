@@ -29,6 +29,7 @@ class Watcher:
     def __init__(self, estimator: Any, X: Any) -> None:
         self.estimator, self.X = estimator, X
         self.began = self.printed = time.perf_counter()
+        self.last = -1  # the iteration of the last line
         self.context: Any = None
 
     def __enter__(self) -> Self:
@@ -54,11 +55,12 @@ class Watcher:
         if kind is not None:
             return
         estimator = self.estimator
-        if estimator.verbose:
+        if estimator.verbose and self.last != estimator.n_iter_:
             self._print(estimator.n_iter_, estimator.objective_, time.perf_counter() - self.began)
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=estimator, X=self.X)
 
     def _print(self, iteration: int, objective: float, seconds: float) -> None:
+        self.last = iteration
         name, goal = type(self.estimator).__name__, self.estimator.max_iter
         print(f"{name}: iteration {iteration} of at most {goal}, objective {objective:.6g}, {seconds:.1f} s")  # noqa: T201

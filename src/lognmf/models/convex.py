@@ -122,7 +122,7 @@ class ConvexNMF(FactorModel):
             verbose=verbose,
         )
 
-    def fit(self, X: Any, y: Any = None, *, B0: Any = None, V0: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, mask: None = None, B0: Any = None, V0: Any = None) -> Self:
         """Factorise ``X``.
 
         Parameters
@@ -132,6 +132,8 @@ class ConvexNMF(FactorModel):
             float64.
         y : ignored
             Present for scikit-learn.
+        mask : None
+            Refused: entries cannot be left out here. `WeightedNMF` can.
         B0, V0 : array-like of shape (n, k), optional
             First combination and codes. One that is missing comes from ``init``. Entries
             that start at zero stay zero.
@@ -140,10 +142,12 @@ class ConvexNMF(FactorModel):
         -------
         self
         """
-        self._fit(X, {"B0": B0, "V0": V0})
+        self._fit(X, {"B0": B0, "V0": V0}, mask)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, B0: Any = None, V0: Any = None) -> Array:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, mask: None = None, B0: Any = None, V0: Any = None
+    ) -> Array:
         """Factorise ``X`` and return its codes.
 
         Parameters
@@ -152,6 +156,8 @@ class ConvexNMF(FactorModel):
             Nonnegative samples in rows.
         y : ignored
             Present for scikit-learn.
+        mask : None
+            Refused: entries cannot be left out here. `WeightedNMF` can.
         B0, V0 : array-like of shape (n, k), optional
             First combination and codes, as in `fit`.
 
@@ -160,7 +166,7 @@ class ConvexNMF(FactorModel):
         V : array of shape (n, k)
             The codes of the training samples, also kept as ``embedding_``.
         """
-        return self._fit(X, {"B0": B0, "V0": V0})
+        return self._fit(X, {"B0": B0, "V0": V0}, mask)
 
     def _shapes(self, n: int, p: int) -> dict[str, tuple[int, int]]:
         return {"B0": (n, self.n_components), "V0": (n, self.n_components)}

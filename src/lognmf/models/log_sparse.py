@@ -11,7 +11,7 @@ from lognmf.core.arrays import Array, Matrix
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import GAUGES, SOLVERS
 from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Weighted, graph_penalty, unless_zero
-from lognmf.models.base import MissingEntriesModel
+from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_choice
@@ -27,7 +27,7 @@ def regularised(
 
 
 @shared_docs
-class LogSparseNMF(MissingEntriesModel):
+class LogSparseNMF(BasisAndCodesModel):
     """LS-NMF: sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k)
@@ -98,6 +98,7 @@ class LogSparseNMF(MissingEntriesModel):
     """
 
     _weights = ("alpha", "beta", "lam")
+    _missing = True
 
     def __init__(
         self,

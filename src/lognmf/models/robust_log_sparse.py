@@ -66,6 +66,8 @@ class RobustLogSparseNMF(BasisAndCodesModel):
     [[parts_]]
     outlier_share_ : array of shape (n,)
         Share of each training sample's residual that S takes, in [0, 1].
+    residual_norm_ : array of shape (n,)
+        ``‖x_i − U v_i‖``: each sample's distance from its reconstruction.
     outlier_norm_ : array of shape (n,)
         ``‖s_i‖`` of each training sample: its outlier score.
     objective_ : float
@@ -148,8 +150,9 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         """The outlier part S of samples: what the model would take out of each.
 
         For the data of the fit S belongs to the fit's own codes, so that its row norms
-        are ``outlier_norm_``; X is the data of the fit if ``embedding_`` reconstructs it
-        with error ``reconstruction_err_``. Other samples are coded by `transform` first.
+        are ``outlier_norm_``; X is the data of the fit if ``embedding_`` leaves the same
+        residual of every sample. Other samples, also some of those of the fit, are coded by
+        `transform` first, which knows nothing of the graph.
 
         Parameters
         ----------
@@ -180,9 +183,9 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         if self.embedding_.shape[0] != fit.X.shape[0]:
             return None
         V = like(self.embedding_, U)[:, None, :]
-        error = float(np.sqrt(to_numpy(fit.squared_residuals(U, V, XU)).sum(dtype=np.float64)))
-        size = float(np.sqrt(to_numpy(fit.plain.squared_norms).sum(dtype=np.float64)))
-        return V if abs(error - self.reconstruction_err_) <= 1e-6 * size else None
+        norms = to_numpy(fit.squared_residuals(U, V, XU)[:, 0]) ** 0.5
+        rounding = float(np.finfo(norms.dtype).eps) ** 0.5 * to_numpy(fit.plain.squared_norms) ** 0.5
+        return V if (abs(norms - to_numpy(self.residual_norm_)) <= rounding).all() else None
 
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
@@ -202,7 +205,12 @@ class RobustLogSparseNMF(BasisAndCodesModel):
 
     def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
         share, norm = rule.problem.fit.taken(*rule.factors(state))
-        return {"outlier_share_": share[:, 0], "outlier_norm_": norm[:, 0]}
+        residuals = rule.problem.fit.squared_residuals(*rule.factors(state))[:, 0] ** 0.5
+        return {
+            "outlier_share_": share[:, 0],
+            "outlier_norm_": norm[:, 0],
+            "residual_norm_": residuals,
+        }
 
     def _code_options(self) -> dict[str, Any]:
         return {

@@ -117,7 +117,7 @@ class SemiNMF(FactorModel):
             verbose=verbose,
         )
 
-    def fit(self, X: Any, y: Any = None, *, V0: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, mask: None = None, V0: Any = None) -> Self:
         """Factorise ``X``.
 
         Parameters
@@ -127,6 +127,8 @@ class SemiNMF(FactorModel):
             float64.
         y : ignored
             Present for scikit-learn.
+        mask : None
+            Refused: entries cannot be left out here. `WeightedNMF` can.
         V0 : array-like of shape (n, k), optional
             First codes, nonnegative. Entries that start at zero stay zero.
 
@@ -134,10 +136,10 @@ class SemiNMF(FactorModel):
         -------
         self
         """
-        self._fit(X, {"V0": V0})
+        self._fit(X, {"V0": V0}, mask)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, *, V0: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, *, mask: None = None, V0: Any = None) -> Array:
         """Factorise ``X`` and return its codes.
 
         Parameters
@@ -146,6 +148,8 @@ class SemiNMF(FactorModel):
             Samples in rows, of any sign.
         y : ignored
             Present for scikit-learn.
+        mask : None
+            Refused: entries cannot be left out here. `WeightedNMF` can.
         V0 : array-like of shape (n, k), optional
             First codes, as in `fit`.
 
@@ -154,7 +158,7 @@ class SemiNMF(FactorModel):
         V : array of shape (n, k)
             The codes of the training samples, also kept as ``embedding_``.
         """
-        return self._fit(X, {"V0": V0})
+        return self._fit(X, {"V0": V0}, mask)
 
     def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         return SemiRule(Frobenius.of(data.X))

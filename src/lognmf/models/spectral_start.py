@@ -6,8 +6,10 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import SpectralClustering
+from sklearn.manifold import spectral_embedding
+from sklearn.preprocessing import normalize
 
+from lognmf.clustering import cluster
 from lognmf.core.arrays import Matrix, to_numpy
 from lognmf.graph import knn_graph
 from lognmf.models.kmeans_starts import LIFT
@@ -27,14 +29,19 @@ def spectral(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray,
 
 
 def _clusters(X: Matrix, k: int, rng: np.random.RandomState) -> np.ndarray:
+    """k-means on the *directions* of the spectral embedding (Ng, Jordan and Weiss 2002).
+
+    A sample's length in the embedding tells how central it is in the graph, its direction where
+    it belongs. scikit-learn's SpectralClustering keeps the lengths, so that k-means spends
+    clusters on what lies far out and merges what lies near the origin.
+    """
     n = X.shape[0]
     if k >= n or n < 3:
         return np.arange(n) % k
     W = knn_graph(X, min(NEIGHBOURS, n - 1))
     W.indices, W.indptr = W.indices.astype(np.int32), W.indptr.astype(np.int32)
-    model = SpectralClustering(k, affinity="precomputed", random_state=rng, n_init=10)
     with warnings.catch_warnings():
         # A graph in several pieces is no trouble here: each piece is a cluster or a union of some.
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        warnings.filterwarnings("ignore", message="Number of distinct clusters")
-        return model.fit_predict(W)
+        embedding = spectral_embedding(W, n_components=k, random_state=rng, drop_first=False)
+    return cluster(normalize(embedding), k, random_state=rng)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.core.solvers.fast import check_supported
@@ -36,11 +36,20 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> S
     No temporary of the size of X is made, except the converted copy where X is not
     float32 or float64, and the filled one where entries are missing.
     """
+    if mask is not None and not estimator._missing:
+        msg = (
+            f"{type(estimator).__name__} takes no mask: its formulas need every entry of X. Use "
+            "WeightedNMF or LogSparseNMF, which leave missing entries out."
+        )
+        raise TypeError(msg)
     if sp.issparse(X) and not estimator._sparse:
         msg = (
             f"{type(estimator).__name__} keeps a dense residual of the size of X and takes no sparse data: "
             "use X.toarray() if that fits into memory, or RobustLogSparseNMF."
         )
+        raise TypeError(msg)
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        msg = f"X must hold numbers; got {X.dtype}. Turn dates and times into numbers first."
         raise TypeError(msg)
     if is_torch(X):
         X = _check_torch(estimator, X, reset=reset)
@@ -80,17 +89,26 @@ def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:
         return None
     if sp.issparse(mask):
         mask = mask.toarray()
-    M = xp.ones_like(X) if mask is None else _check_weights(like(mask, X), X.shape)
+    M = xp.ones_like(X) if mask is None else _check_weights(like(_real(mask), X), X.shape)
     if missing is not None:
         M = xp.where(missing, xp.zeros_like(M), M)
     return None if bool(xp.all(M == 1)) else M
 
 
 def _sparse_weights(X: Matrix, mask: Any) -> sp.csr_array:
-    M = sp.csr_array(mask, dtype=X.dtype, copy=True)
+    M = sp.csr_array(_real(mask), dtype=X.dtype, copy=True)
     _check_weights(M, X.shape)
     M.eliminate_zeros()
     return M
+
+
+def _real(mask: Any) -> Any:
+    """``mask`` itself, unless it holds something that is no weight."""
+    given = mask if sp.issparse(mask) or is_torch(mask) else np.asarray(mask)
+    if "complex" in str(given.dtype) or not (is_torch(given) or given.dtype.kind in "buif"):
+        msg = f"mask must hold numbers or truth values, one for every entry of X; got {given.dtype}."
+        raise TypeError(msg)
+    return given
 
 
 def _any_known(M: Matrix) -> bool:
@@ -173,6 +191,22 @@ def _check_range(estimator: Any, X: Matrix) -> None:
         raise ValueError(msg)
 
 
+def check_codes(V: Any) -> Array:
+    """Codes to be turned into samples: finite, of float32 or float64."""
+    if not is_torch(V):
+        return check_array(V, dtype=[np.float64, np.float32], input_name="V")
+    xp = namespace(V)
+    if xp.isdtype(V.dtype, "complex floating"):
+        msg = f"V must hold real numbers; got {V.dtype}."
+        raise ValueError(msg)
+    if V.dtype not in (xp.float32, xp.float64):
+        V = xp.astype(V, xp.float32 if xp.isdtype(V.dtype, "real floating") else xp.float64)
+    if not bool(xp.all(xp.isfinite(V))):
+        msg = "V contains NaN or infinity: codes must be finite."
+        raise ValueError(msg)
+    return V
+
+
 def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix, *, signed: bool = False) -> Array:
     """A given first factor, as a fresh array like ``X``."""
     F = to_numpy(F) if is_torch(F) else np.asarray(F)
@@ -215,6 +249,9 @@ def _check_graph(W: Any, n: int) -> sp.csr_array:
     if W.ndim != 2 or W.shape != (n, n):
         msg = f"graph must be {n}×{n} for {n} samples; got shape {tuple(W.shape)}."
         raise ValueError(msg)
+    if W.dtype.kind not in "buif":
+        msg = f"graph must hold real weights; got {W.dtype}."
+        raise TypeError(msg)
     W = sp.csr_array(W, dtype=np.float64)
     if not np.isfinite(W.data).all() or (W.data < 0).any():
         msg = "graph must hold finite nonnegative weights; it holds NaN, infinity or negative ones."

@@ -11,14 +11,14 @@ from lognmf.core.arrays import Array
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import Frobenius, Weighted
-from lognmf.models.base import MissingEntriesModel
+from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples
 from lognmf.parameters import check_choice
 
 
 @shared_docs
-class WeightedNMF(MissingEntriesModel):
+class WeightedNMF(BasisAndCodesModel):
     """WNMF: nonnegative matrix factorisation of what is known of a matrix.
 
     Minimises ``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` over nonnegative U (p×k) and V (n×k). Entries
@@ -60,6 +60,8 @@ class WeightedNMF(MissingEntriesModel):
     >>> round(float(model.inverse_transform(model.embedding_)[1, 2]), 3)
     4.0
     """
+
+    _missing = True
 
     def __init__(
         self,

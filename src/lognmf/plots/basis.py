@@ -90,7 +90,7 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
         for j, part in enumerate(parts[:columns]):
             _draw_image(axes, part.reshape(image_shape), signed=signed, corner=(j * pitch, top))
     axes.set(xlim=(-0.02, columns * pitch - 0.08), ylim=(tops[-1] - ratio - 0.02, 0.02), xticks=[])
-    axes.set_yticks([top - ratio / 2 for top in tops], list(bases), fontsize=11)
+    axes.set_yticks([top - ratio / 2 for top in tops], list(bases), fontsize=11, parse_math=False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     cut = "" if columns == most else f", the first {columns} of {most}"
@@ -152,7 +152,7 @@ def _bars(
         top = np.argsort(-abs(components[j]), kind="stable")[:count]
         axes.barh(range(count), components[j, top], color=ACCENT, height=0.7)
         words = [str(i) if names is None else _shorten(names[i]) for i in top]
-        axes.set_yticks(range(count), words, fontsize=8)
+        axes.set_yticks(range(count), words, fontsize=8, parse_math=False)
         axes.invert_yaxis()
         axes.set_title(str(j), fontsize=9, color=DARK, pad=3)
         axes.set_xticks([])

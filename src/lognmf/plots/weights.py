@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.plots.canvas import ACCENT, DARK, new_figure, tidy
+from lognmf.study.select import LOOKED_AT
 from lognmf.study.standings import standings
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _MOST_NUMBERS = 120
 _MARK = "#e07a1f"
 _PANELS = {
     "normalized_cut": ("Normalised cut, lower is better", "Blues_r", ".3f", 0.1),
+    "modularity": ("Modularity on the neighbour graph, higher is better", "Blues", ".4f", 0.02),
     "balance": ("Balance of the cluster sizes, higher is better", "Blues", ".4f", 0.02),
 }
 """What is drawn of a setting: title, colours that are darker where it is better, how it is
@@ -44,21 +46,21 @@ def sensitivity(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -
     ----------
     rows : sequence of mappings
         Rows of `fit_grid`, made with ``n_clusters`` or ``y``.
-    by : {"normalized_cut", "balanced_cut"}, default="normalized_cut"
-        Criterion of the choice, as for `select`. "balanced_cut" adds the balance of the
-        settings whose cut is good enough.
+    by : {"normalized_cut", "balanced_cut", "balanced_modularity"}, default="normalized_cut"
+        Criterion of the choice, as for `select`: what it weighs is drawn. "balanced_cut"
+        shows the balance only of settings whose cut is good enough.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    ranked = standings(rows, by)
+    ranked = _judged(standings(rows, by), by)
     values = _varied(ranked)
     if not values:
         msg = "sensitivity needs rows of several settings, in which a parameter varies."
         raise ValueError(msg)
     axis, *others = values
-    panels = list(_PANELS)[: 2 if by == "balanced_cut" else 1]
+    panels = LOOKED_AT[by]
     height = 1.7 + 0.52 * max(len(values[others[0]]), 3) if others else 3.9
     figure = new_figure(4.8 * len(panels) + 0.4, height)
     all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -71,7 +73,7 @@ def sensitivity(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -
         axes.set_xlabel(_AXES.get(axis, axis))
     if others:
         all_axes[0].set_ylabel(_AXES.get(others[0], others[0]))
-    dashes = len(panels) > 1 and any(place["score"] > 1 for place in ranked)
+    dashes = any(np.isnan(place[panel]) for place in ranked for panel in panels)
     story = _story(ranked[0], rows, sorted(others[1:]), dashes=dashes)
     figure.suptitle(story, fontsize=10, color=DARK, x=0.012, ha="left")
     return figure
@@ -99,9 +101,11 @@ def _best(ranked: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> Map
     return next(fitting, {})
 
 
-def _shown(place: Mapping[str, Any], panel: str) -> float:
-    """What is drawn of a setting: no balance where the cut is too large, as it does not count there."""
-    return np.nan if not place or (panel == "balance" and place["score"] > 1) else place[panel]
+def _judged(ranked: list[dict[str, Any]], by: str) -> list[dict[str, Any]]:
+    """Without the balance of settings whose cut is too large, as it does not count there."""
+    if by != "balanced_cut":
+        return ranked
+    return [place | {"balance": np.nan} if place["score"] > 1 else place for place in ranked]
 
 
 def _draw_heat(
@@ -117,7 +121,7 @@ def _draw_heat(
 
     across, up = (values[name] for name in names)
     cells = [[_best(ranked, {names[0]: x, names[1]: y}) for x in across] for y in up]
-    heights = np.array([[_shown(cell, panel) for cell in line] for line in cells])
+    heights = np.array([[cell.get(panel, np.nan) for cell in line] for line in cells])
     _, colours, form, least = _PANELS[panel]
     low, high = np.nanmin(heights), np.nanmax(heights)
     # Pale ends, so that every number can be read; small differences stay small.
@@ -158,7 +162,7 @@ def _draw_line(
     name, values = parameter
     positive = all(isinstance(value, int | float) and value > 0 for value in values)
     places = dict(zip(map(str, values), values if positive else range(len(values)), strict=True))
-    means = [_shown(_best(ranked, {name: value}), panel) for value in values]
+    means = [_best(ranked, {name: value})[panel] for value in values]
     axes.plot(list(places.values()), means, color=ACCENT, linewidth=1.8)
     most = max(row["clusters"] for row in rows)
     for row in rows:

@@ -19,10 +19,13 @@ from lognmf.core import scores
 from lognmf.core.arrays import Array, join, like, to_numpy, total
 from lognmf.core.kmeans import kmeans
 from lognmf.core.loop import iterate
+from lognmf.core.solvers import Watched
 from lognmf.core.state import State
 from lognmf.graph import knn_graph
 from lognmf.models.validation import Samples, check_samples
+from lognmf.study.duplicates import copied, followers, same_problems
 from lognmf.study.plan import (
+    Pair,
     batches,
     check_classes,
     check_clusters,
@@ -48,9 +51,9 @@ class GridResult:
         Plain values: the weights and other grid parameters by name, ``seed``,
         ``objective``, ``n_iter``, ``stop_reason``, ``reconstruction_err``, ``sparseness_U``,
         ``sparseness_V``, ``n_outliers`` (None where the model has none), ``seconds`` (the
-        share of its batch's time) and, when asked, ``normalized_cut``, ``clusters`` (those
-        that have samples), ``balance`` (entropy of their sizes, 1 if all are equal),
-        ``accuracy``, ``nmi``, ``purity``.
+        share of its batch's time; 0 for a row whose fit was another's) and, when asked,
+        ``normalized_cut``, ``modularity``, ``clusters`` (those that have samples), ``balance``
+        (entropy of their sizes, 1 if all are equal), ``accuracy``, ``nmi``, ``purity``.
     """
 
     rows: list[dict[str, Any]]
@@ -93,6 +96,7 @@ def fit_grid(
     max_iter: int | None = None,
     tol: float | None = None,
     memory: int | None = None,
+    graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
     on_batch: Callable[[int, int, float], None] | None = None,
     verbose: int = 0,
@@ -100,7 +104,9 @@ def fit_grid(
     """Fit every setting of a grid from every seed, as batches.
 
     All settings share X, so a batch of them is one wide problem: tens of times faster
-    than one fit after another, with the same results.
+    than one fit after another, with the same results. What is provably the same problem is
+    fitted once: repetitions, weights of a graph that is not there, and, of RLS-NMF, settings
+    that differ only in a gamma so large that no sample is ever set aside.
 
     Parameters
     ----------
@@ -116,9 +122,9 @@ def fit_grid(
     y : array-like of shape (n,), optional
         True classes: adds ``accuracy``, ``nmi`` and ``purity`` of k-means on V.
     n_clusters : int, optional
-        Clusters for k-means; default: the number of classes, if ``y`` is given. Adds
-        ``normalized_cut`` on the 5-neighbour graph, which needs no labels, ``clusters`` and
-        ``balance``.
+        Clusters for k-means; default: the number of classes, if ``y`` is given. Adds what
+        needs no labels: ``normalized_cut`` and ``modularity`` on the 5-neighbour graph,
+        ``clusters`` and ``balance``.
     device : str, optional
         "cuda", "cuda:1", "cpu": fit with torch there. Default: where X is, with NumPy for
         an array.
@@ -128,6 +134,9 @@ def fit_grid(
         Instead of the model's own.
     memory : int, optional
         Bytes for a batch. Default: 1 GiB on a CPU, half of what is free on a GPU.
+    graph : sparse matrix of shape (n, n), optional
+        The 5-neighbour graph of the samples, if it is at hand: for the normalised cut, and
+        for models that would build it. Default: it is built.
     store : path, optional
         A SQLite file that keeps every finished batch. A run that was interrupted goes on
         where it was when it is started again with the same arguments.
@@ -152,27 +161,49 @@ def fit_grid(
     estimator = check_model(model, max_iter, tol)
     settings, names = check_settings(estimator, grid)
     seeds = check_seeds(seeds)
+    trial = clone(estimator)
     for setting in settings:
-        clone(estimator).set_params(**setting)._check_parameters()
+        vars(trial).update(setting)  # every setting has the same names; set_params takes a millisecond
+        trial._check_parameters()
     data = check_samples(clone(estimator), X, reset=True)
     data = Samples(place(data.X, device, dtype), None if data.M is None else place(data.M, device, dtype))
     classes = None if y is None else check_classes(y, data.X.shape[0])
     n_clusters = check_clusters(n_clusters, classes, data.X.shape[0])
-    plan = list(batches(estimator, settings, seeds, data.X, memory))
+    pairs = list(itertools.product(settings, seeds))
+    keys = [row_key(setting, seed) for setting, seed in pairs]
+    repetitions = same_problems(estimator, pairs)
+    list(batches(estimator, pairs, repetitions, data.X, memory))  # refuses too little memory
     about = describe(estimator, data, names, n_clusters, classes)
     ledger = None if store is None else RowStore(store, about)
     known = {} if ledger is None else ledger.rows()
-    report = _Report(len(settings) * len(seeds), on_batch, verbose)
+    report = _Report(len(pairs), on_batch, verbose)
     run = _Run(estimator, data, classes, n_clusters)
-    for batch in plan:
-        keys = [row_key(settings[s], seed) for s, seed in batch]
-        if not all(key in known for key in keys):
-            rows = run.rows([(settings[s], seed) for s, seed in batch])
-            known.update(zip(keys, rows, strict=True))
-            if ledger is not None:
-                ledger.put(zip(keys, rows, strict=True))
-        report.done(len(batch))
-    rows = [known[row_key(setting, seed)] for setting, seed in itertools.product(settings, seeds)]
+    if graph is not None:
+        run._graphs.update({"5": graph, "cut": graph})
+    unknown = [i for i in repetitions if keys[i] not in known]
+    waiting = followers(estimator, pairs, repetitions, run.first_state) if unknown else {}
+
+    def work(places: Iterable[int]) -> None:
+        """Fit pairs, and answer those that turn out to be the same."""
+        for batch in batches(estimator, pairs, places, data.X, memory):
+            if not all(keys[i] in known for i in batch):
+                rows, quiet = run.rows([pairs[i] for i in batch], watched=any(i in waiting for i in batch))
+                found: dict[str, dict[str, Any]] = {}
+                for i, row, at_rest in zip(batch, rows, quiet, strict=True):
+                    found[keys[i]] = row
+                    same = [i, *(waiting.get(i, ()) if at_rest else ())]
+                    for j in (j for leader in same for j in (leader, *repetitions[leader])):
+                        found.setdefault(keys[j], copied(row, pairs[j]))
+                known.update(found)
+                if ledger is not None:
+                    ledger.put(found.items())
+            leaders = [j for i in batch for j in (i, *waiting.get(i, ())) if keys[j] in known]
+            report.done(sum(1 + len(repetitions[j]) for j in leaders))
+
+    later = {j for others in waiting.values() for j in others}
+    work(i for i in repetitions if i not in later)
+    work(j for j in sorted(later) if keys[j] not in known)
+    rows = [known[key] for key in keys]
     moved = (device is not None or dtype is not None) and data.M is None
     return GridResult(rows, estimator, data.X if moved else X, names)
 
@@ -191,36 +222,54 @@ class _Run:
     _graphs: dict[str, Any] = field(default_factory=dict)
     _first: dict[str, tuple[Array, Array]] = field(default_factory=dict)
 
-    def rows(self, pairs: list[tuple[dict[str, Any], int]]) -> list[dict[str, Any]]:
-        """Rows of one batch: same parameters but for weights and seed."""
+    def rows(self, pairs: list[Pair], *, watched: bool) -> tuple[list[dict[str, Any]], list[bool]]:
+        """Rows of one batch: same parameters but for weights and seed.
+
+        With ``watched`` also, for each, whether no sample was ever set aside.
+        """
         start = time.perf_counter()
         model = clone(self.estimator).set_params(**pairs[0][0])
         U, V = self._start(model, [seed for _, seed in pairs])
         weights = {name: like([float(s[name]) for s, _ in pairs], V) for name in model._weights}
         rule = model._rule(self.data, self._graph(model, pairs), weights)
+        stepping = Watched(rule) if watched else rule
         solution = iterate(
-            rule,
-            rule.start(*model._prepare(U, V)),
+            stepping,
+            stepping.start(*model._prepare(U, V)),
             max_iter=model.max_iter,
             tol=model.tol,
             eval_every=model.eval_every,
         )
+        state, ever = Watched.seen(solution.state) if watched else (solution.state, None)
+        outliers = _count_outliers(rule, state)
         columns = {
             "objective": solution.objective,
             "n_iter": solution.n_iter,
             "stop_reason": solution.reason,
-            "reconstruction_err": np.sqrt(to_numpy(rule.squared_error(solution.state))),
-            "sparseness_U": _hoyer(model._basis(rule, solution.state)),
-            "sparseness_V": _hoyer(solution.state.V),
-            "n_outliers": _count_outliers(rule, solution.state),
-            **self._scores(solution.state.V, [seed for _, seed in pairs]),
+            "reconstruction_err": np.sqrt(to_numpy(rule.squared_error(state))),
+            "sparseness_U": _hoyer(model._basis(rule, state)),
+            "sparseness_V": _hoyer(state.V),
+            "n_outliers": outliers,
+            **self._scores(state.V, [seed for _, seed in pairs]),
         }
         seconds = (time.perf_counter() - start) / len(pairs)
-        return [
+        rows = [
             {**setting, "seed": seed, "seconds": seconds}
             | {name: _plain(column[b]) for name, column in columns.items()}
             for b, (setting, seed) in enumerate(pairs)
         ]
+        if ever is None:
+            return rows, [False] * len(rows)
+        # The last state was evaluated, but no step started from it.
+        return rows, [not e and count == 0 for e, count in zip(to_numpy(ever)[0], outliers, strict=True)]
+
+    def first_state(self, setting: dict[str, Any], seed: int) -> tuple[Any, State]:
+        """The data fit of a setting, and the state from which it starts."""
+        model = clone(self.estimator).set_params(**setting)
+        U, V = self._start(model, [seed])
+        weights = {name: like([float(setting[name])], V) for name in model._weights}
+        rule = model._rule(self.data, None, weights)
+        return rule.problem.fit, rule.start(*model._prepare(U, V))
 
     def _start(self, model: Any, seeds: list[int]) -> tuple[Array, Array]:
         """First factors of the seeds side by side; each is drawn once."""
@@ -231,7 +280,7 @@ class _Run:
         drawn = [self._first[f"{model.n_components} {model.init} {seed}"] for seed in seeds]
         return join([U for U, _ in drawn]), join([V for _, V in drawn])
 
-    def _graph(self, model: Any, pairs: list[tuple[dict[str, Any], int]]) -> Any:
+    def _graph(self, model: Any, pairs: list[Pair]) -> Any:
         """The graph, built once, if any setting of the batch asks for it."""
         if not hasattr(model, "graph"):
             return None
@@ -249,9 +298,9 @@ class _Run:
         if "cut" not in self._graphs:
             n = V.shape[0]
             self._graphs["cut"] = knn_graph(self.data.X, min(5, n - 1)) if n > 1 else sp.csr_array((1, 1))
-        clusters, balance = _cluster_sizes(to_numpy(labels), self.n_clusters)
+        clusters, balance = _cluster_sizes(labels, self.n_clusters)
         found = {
-            "normalized_cut": scores.normalized_cut(self._graphs["cut"], to_numpy(labels)),
+            **scores.graph_scores(self._graphs["cut"], labels),
             "clusters": clusters,
             "balance": balance,
         }
@@ -265,9 +314,10 @@ class _Run:
         }
 
 
-def _cluster_sizes(labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+def _cluster_sizes(labels: Array, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Clusters that have samples, and the entropy of their sizes over its largest value, (B,), (B,)."""
-    share = np.stack([(labels == c).mean(axis=0) for c in range(n_clusters)])
+    sizes = np.stack([to_numpy(total(labels == c, axis=0)) for c in range(n_clusters)])
+    share = sizes / labels.shape[0]
     logs = np.log(share, out=np.zeros_like(share), where=share > 0)
     largest = math.log(n_clusters) if n_clusters > 1 else 1.0
     return (share > 0).sum(axis=0), -(share * logs).sum(axis=0) / largest

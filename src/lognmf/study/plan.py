@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +17,9 @@ from lognmf.core.arrays import Matrix, is_torch, to_device, to_numpy
 from lognmf.models import MODELS
 from lognmf.models.validation import Samples
 from lognmf.parameters import check_integer
+
+Pair: TypeAlias = tuple[dict[str, Any], int]
+"""A setting and a seed: what a row tells of."""
 
 _NUMBERS_A_SETTING = 16
 """Numbers that a setting needs at most while it is fitted, in units of (n + p)·k."""
@@ -107,27 +109,26 @@ def place(X: Matrix, device: str | None, dtype: str | None) -> Matrix:
 
 
 def batches(
-    estimator: Any, settings: list[dict[str, Any]], seeds: list[int], X: Matrix, memory: int | None
-) -> Iterator[list[tuple[int, int]]]:
-    """Pairs (setting, seed) that are fitted together: same shape, within the memory."""
+    estimator: Any, pairs: list[Pair], places: Iterable[int], X: Matrix, memory: int | None
+) -> Iterator[list[int]]:
+    """Places of pairs that are fitted together: same shape, within the memory."""
     (n, p), item = X.shape, X.dtype.itemsize
     memory = _free_memory(X) if memory is None else memory
     groups: dict[str, list[int]] = {}
-    for s, setting in enumerate(settings):
-        shape = {name: v for name, v in setting.items() if name not in estimator._weights}
-        groups.setdefault(repr(shape), []).append(s)
+    for i in places:
+        shape = {name: v for name, v in pairs[i][0].items() if name not in estimator._weights}
+        groups.setdefault(repr(shape), []).append(i)
     sizes = {}
     for group, members in groups.items():
-        k = settings[members[0]].get("n_components", estimator.n_components)
+        k = pairs[members[0]][0].get("n_components", estimator.n_components)
         a_setting = _NUMBERS_A_SETTING * (n + p) * k * item
         sizes[group] = memory // a_setting
         if sizes[group] < 1:
             msg = f"memory must be at least {a_setting} bytes, what one setting needs; got {memory}."
             raise ValueError(msg)
     for group, members in groups.items():
-        pairs = itertools.product(members, seeds)
-        while batch := list(itertools.islice(pairs, sizes[group])):
-            yield batch
+        for start in range(0, len(members), sizes[group]):
+            yield members[start : start + sizes[group]]
 
 
 def _free_memory(X: Matrix) -> int:
@@ -146,7 +147,7 @@ def describe(
         if name not in (*names, "random_state", "verbose")
     }
     return {
-        "format": 1,
+        "format": 2,
         "model": type(estimator).__name__,
         "parameters": parameters,
         "grid": list(names),

@@ -11,6 +11,8 @@ from lognmf.study.select import RESULTS, select
 
 __all__ = ["standings"]
 
+_MEANS = ("balance", "modularity")
+
 
 def standings(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> list[dict[str, Any]]:
     """The settings of a grid, best first, each with its score and the means of what was judged.
@@ -26,8 +28,8 @@ def standings(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> 
     -------
     list of dict
         The parameters of a setting, its ``score``, and the means over its seeds of
-        ``normalized_cut``, where a cluster without samples counts as cut in full, and of
-        ``balance``.
+        ``normalized_cut``, where a cluster without samples counts as cut in full, of
+        ``balance`` and, where the rows have it, of ``modularity``.
 
     Examples
     --------
@@ -36,20 +38,23 @@ def standings(rows: Sequence[Mapping[str, Any]], by: str = "normalized_cut") -> 
     >>> standings(rows)[0]
     {'lam': 0.1, 'score': 0.5, 'normalized_cut': 0.5, 'balance': 1.0}
     """
-    balances: dict[str, list[float]] = {}
-    for row in rows:
-        setting = {name: value for name, value in row.items() if name not in RESULTS}
-        balances.setdefault(_key(setting), []).append(row["balance"])
+    means: dict[str, dict[str, float]] = {}
+    for key, group in _groups(rows).items():
+        means[key] = {name: fmean(row[name] for row in group) for name in _MEANS if name in group[0]}
     cuts = {_key(setting): cut for setting, cut in select(rows, "normalized_cut").scores}
     return [
-        {
-            **setting,
-            "score": score,
-            "normalized_cut": cuts[_key(setting)],
-            "balance": fmean(balances[_key(setting)]),
-        }
+        {**setting, "score": score, "normalized_cut": cuts[_key(setting)], **means[_key(setting)]}
         for setting, score in select(rows, by).scores
     ]
+
+
+def _groups(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The rows of every setting."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        setting = {name: value for name, value in row.items() if name not in RESULTS}
+        groups.setdefault(_key(setting), []).append(row)
+    return groups
 
 
 def _key(setting: Mapping[str, Any]) -> str:

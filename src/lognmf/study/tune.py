@@ -13,8 +13,8 @@ from lognmf.core.arrays import to_numpy
 from lognmf.core.kmeans import kmeans
 from lognmf.parameters import check_choice
 from lognmf.study.grid import fit_grid
-from lognmf.study.plan import check_model, row_key
-from lognmf.study.select import CRITERIA, Choice, select
+from lognmf.study.plan import check_model
+from lognmf.study.select import CRITERIA, Choice, best_row, select
 
 __all__ = ["Tuned", "default_grid", "tune"]
 
@@ -26,8 +26,9 @@ WEIGHTS = {
 }
 """Weights that are tried, for samples of unit norm."""
 
-ITERATIONS = (10, 30, 100, 300)
-"""Iterations that are tried from the spectral start: how far the data may lead away from the graph."""
+ITERATIONS = (0, 10, 30, 100, 300)
+"""Iterations that are tried from the spectral start: how far the data may lead away from the graph.
+Among them is none, as there are data, faces in changing light for one, where each step does harm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,8 @@ class Tuned:
     Parameters
     ----------
     model : fitted estimator
-        The chosen setting, from that of its seeds whose clustering cuts least.
+        The chosen setting, from that of its seeds whose clustering is best on the neighbour
+        graph. With ``n_iter_ = 0`` it is the start itself: no fit was found to be better.
     setting : dict
         Its weights and the other parameters of the grid.
     score : float
@@ -72,7 +74,7 @@ def tune(
     grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
     n_clusters: int | None = None,
     seeds: Iterable[int] = (0, 1, 2),
-    by: str = "balanced_cut",
+    by: str = "balanced_modularity",
     init: str = "spectral",
     max_iter: int | None = None,
     device: str | None = None,
@@ -100,7 +102,7 @@ def tune(
         Clusters for k-means; default ``n_components``.
     seeds : iterable of int, default=(0, 1, 2)
         Each is the ``random_state`` of a start and of its k-means.
-    by : {"balanced_cut", "normalized_cut"}, default="balanced_cut"
+    by : {"balanced_modularity", "balanced_cut", "normalized_cut"}, default="balanced_modularity"
         Criterion, as for `select`.
     init : str, default="spectral"
         Start, one of those the model has.
@@ -145,7 +147,7 @@ def tune(
         verbose=verbose,
     )
     choice = select(result.rows, by)
-    best = _least_cut(result.rows, choice.setting)
+    best = best_row(result.rows, choice.setting, by)
     fitted = result.model(best)
     clusters = to_numpy(kmeans(fitted.embedding_[:, None, :], n_clusters, seed=result.rows[best]["seed"]))
     labels = np.unique(clusters[:, 0], return_inverse=True)[1]
@@ -171,7 +173,7 @@ def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[
     --------
     >>> from lognmf import GraphNMF
     >>> default_grid(GraphNMF(init="spectral"))
-    {'lam': (0.01, 0.1, 1.0, 10.0, 100.0), 'max_iter': (10, 30, 100, 300)}
+    {'lam': (0.01, 0.1, 1.0, 10.0, 100.0), 'max_iter': (0, 10, 30, 100, 300)}
     """
     tried: dict[str, tuple[float, ...]] = {name: WEIGHTS[name] for name in model._weights}
     if model.init == "spectral":
@@ -185,10 +187,3 @@ def _check_iterations(grid: Any, max_iter: int | None) -> None:
     if max_iter is not None and any("max_iter" in part for part in parts):
         msg = f"max_iter is given, {max_iter}, and in the grid too: leave it out of one of them."
         raise ValueError(msg)
-
-
-def _least_cut(rows: list[dict[str, Any]], setting: Mapping[str, Any]) -> int:
-    """The row of a setting that cuts least; a cluster without samples counts as cut in full."""
-    chosen = row_key(setting, 0)
-    own = [i for i, row in enumerate(rows) if row_key({name: row[name] for name in setting}, 0) == chosen]
-    return min(own, key=lambda i: rows[i]["normalized_cut"] - rows[i]["clusters"])

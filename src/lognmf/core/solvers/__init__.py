@@ -7,8 +7,9 @@ from lognmf.core.solvers.codes import Codes
 from lognmf.core.solvers.fast import Fast
 from lognmf.core.solvers.gauge import GAUGES
 from lognmf.core.solvers.multiplicative import Multiplicative
+from lognmf.core.solvers.watched import Watched
 
 SOLVERS: dict[str, Callable[..., Any]] = {"mu": Multiplicative, "fast": Fast.of}
 """Solvers by the estimators' ``solver``: ``(problem, gauge="free") -> rule``."""
 
-__all__ = ["GAUGES", "SOLVERS", "Codes", "Fast", "Multiplicative"]
+__all__ = ["GAUGES", "SOLVERS", "Codes", "Fast", "Multiplicative", "Watched"]

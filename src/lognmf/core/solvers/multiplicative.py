@@ -9,6 +9,7 @@ import numpy as np
 
 from lognmf.core.arrays import Array, by_rows, namespace, product, total, without_subnormals
 from lognmf.core.problem import Problem
+from lognmf.core.solvers import fused
 from lognmf.core.solvers.gauge import multiply_on_sphere, unit_columns
 from lognmf.core.state import State
 from lognmf.core.terms.protocol import Halves, Penalty
@@ -19,11 +20,14 @@ def multiply(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
 
     Nothing is ever 0/0: the smallest normal number is added to the denominator, which
     changes no digit of an ordinary one. Results below it become exact zeros, since
-    arithmetic on subnormal numbers is several times slower.
+    arithmetic on subnormal numbers is several times slower. On a GPU all of it is one kernel.
     """
     xp = namespace(F)
     tiny = float(xp.finfo(F.dtype).smallest_normal)
     terms = [fit, *(penalty.halves(F) for penalty in penalties)]
+    at_once = fused.multiplied(F, terms)
+    if at_once is not None:
+        return at_once
 
     def multiplied(rows: slice) -> Array:
         negs, poss = zip(*(term(rows) for term in terms), strict=True)
@@ -59,9 +63,16 @@ class Multiplicative:
         return State(U, V, (product(self.problem.fit.X, U),))
 
     def step(self, state: State) -> State:
+        return self.move(state, self.separate(state))
+
+    def separate(self, state: State) -> Array:
+        """The S step: the share of each sample that stays in the fit, None for all of it."""
+        return self.problem.fit.separate(state.U, state.V, *state.aux)
+
+    def move(self, state: State, kept: Array) -> State:
+        """The steps of U and V against the same S."""
         problem, fit = self.problem, self.problem.fit
         U_old, V, (XU,) = state.U, state.V, state.aux
-        kept = fit.separate(U_old, V, XU)
         update = multiply_on_sphere if self.gauge == "unit" else multiply
         U = update(U_old, fit.halves_U(U_old, V, kept), problem.on_U)
         XU = product(fit.X, U)

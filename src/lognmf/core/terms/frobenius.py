@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lognmf.core.arrays import Array, Matrix, gram, mix, product_t, squared_row_norms, total
+from lognmf.core.arrays import Array, Matrix, gram, product_t, squared_row_norms, total
+from lognmf.core.terms.halves import FitHalves
 from lognmf.core.terms.protocol import Halves
 from lognmf.core.terms.residual import squared_residuals
 
@@ -27,12 +28,10 @@ class Frobenius:
         return None
 
     def halves_U(self, U: Array, V: Array, kept: Array) -> Halves:
-        XV, VV = product_t(self.X, V), gram(V, V)
-        return lambda rows: (XV[rows, ...], mix(U[rows, ...], VV))
+        return FitHalves(U, product_t(self.X, V), gram(V, V))
 
     def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
-        UU = gram(U, U)
-        return lambda rows: (XU[rows, ...], mix(V[rows, ...], UU))
+        return FitHalves(V, XU, gram(U, U))
 
     def squared_residuals(self, U: Array, V: Array, XU: Array, matter_above: Array | None = None) -> Array:
         return squared_residuals(self.X, self.squared_norms, U, V, XU, matter_above)

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from lognmf.core.arrays import Array, namespace, repeated, take, total
 from lognmf.core.terms.protocol import Halves
+
+
+@dataclass(frozen=True, eq=False)
+class L1Halves:
+    """``pos = half``, the half weight (B,) for every entry."""
+
+    F: Array
+    half: Array
+
+    @cached_property
+    def _wide(self) -> Array:
+        return repeated(self.half, self.F.shape[2])
+
+    def __call__(self, rows: slice) -> tuple[None, Array]:
+        return None, self._wide * namespace(self.F).ones_like(self.F[rows, ...])
 
 
 @dataclass(frozen=True)
@@ -20,13 +36,13 @@ class L1:
         return self.weight * total(F, axis=(0, 2))
 
     def halves(self, F: Array) -> Halves:
-        half = repeated(self.weight / 2, F.shape[2])
-        return lambda rows: (None, half * namespace(F).ones_like(F[rows, ...]))
+        return L1Halves(F, self.weight / 2)
 
     def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
         xp = namespace(slope)
-        best = (slope - weight / 2) / curvature
-        return xp.where(best > 0, best, xp.zeros_like(best))
+        rest = slope - weight / 2
+        # Divided only where it counts: a dead part has hardly any curvature.
+        return xp.where(rest > 0, rest / xp.where(rest > 0, curvature, xp.ones_like(curvature)), 0 * rest)
 
     def take(self, index: np.ndarray) -> L1:
         return replace(self, weight=take(self.weight, index, axis=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,25 @@ from lognmf.core.arrays import (
     total,
 )
 from lognmf.core.terms.protocol import Halves
+
+
+@dataclass(frozen=True, eq=False)
+class GraphHalves:
+    """``neg = weight · W F`` and ``pos = weight · D F``, D the diagonal of ``degree`` (rows,)."""
+
+    F: Array
+    W: Matrix
+    degree: Array
+    weight: Array
+
+    @cached_property
+    def _products(self) -> tuple[Array, Array, Array]:
+        WF, weight = product(self.W, self.F), repeated(self.weight, self.F.shape[2])
+        return WF, weight, self.degree[:, None] * self.weight
+
+    def __call__(self, rows: slice) -> tuple[Array, Array]:
+        WF, weight, degree = self._products
+        return weight * WF[rows, ...], scale_rows(self.F[rows, ...], degree[rows, :])
 
 
 @dataclass(frozen=True)
@@ -46,9 +66,7 @@ class Laplacian:
         return self.weight * positive(total(roughness, axis=(0, 2)))
 
     def halves(self, F: Array) -> Halves:
-        WF, weight = product(self.W, F), repeated(self.weight, F.shape[2])
-        degree = self.degree[:, None] * self.weight
-        return lambda rows: (weight * WF[rows, ...], scale_rows(F[rows, ...], degree[rows, :]))
+        return GraphHalves(F, self.W, self.degree, self.weight)
 
     def take(self, index: np.ndarray) -> Laplacian:
         return replace(self, weight=take(self.weight, index, axis=0))

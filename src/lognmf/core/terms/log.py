@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from lognmf.core.arrays import Array, namespace, positive, repeated, take, total
 from lognmf.core.terms.protocol import Halves
+
+
+@dataclass(frozen=True, eq=False)
+class LogHalves:
+    """``pos = half / (1 + F)``: the tangent of the concave penalty, half (B,) its half weight."""
+
+    F: Array
+    half: Array
+
+    @cached_property
+    def _wide(self) -> Array:
+        return repeated(self.half, self.F.shape[2])
+
+    def __call__(self, rows: slice) -> tuple[None, Array]:
+        return None, self._wide / (1 + self.F[rows, ...])
 
 
 @dataclass(frozen=True)
@@ -20,8 +36,7 @@ class Log:
         return self.weight * total(namespace(F).log1p(F), axis=(0, 2))
 
     def halves(self, F: Array) -> Halves:
-        half = repeated(self.weight / 2, F.shape[2])
-        return lambda rows: (None, half / (1 + F[rows, ...]))
+        return LogHalves(F, self.weight / 2)
 
     def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
         """Go to the larger stationary point where descent from ``at`` leads there, else to 0.
@@ -33,7 +48,7 @@ class Log:
         xp = namespace(slope)
         a = slope / curvature
         # The root as that of a product, since the square of a huge a would overflow.
-        edge = xp.sqrt(2 * weight / curvature)
+        edge = xp.sqrt(2 * weight) / xp.sqrt(curvature)
         inside = a + 1 - edge
         root = xp.sqrt(positive(inside)) * xp.sqrt(positive(a + 1 + edge))
         upper, lower = (a - 1 + root) / 2, (a - 1 - root) / 2

@@ -3,8 +3,8 @@
 A term gives its value for every setting and *half* its gradient in two nonnegative
 parts: ``gradient / 2 = pos − neg``. Halving keeps quadratic terms free of factors 2 and
 does not change the update ``F ← F · Σneg / Σpos``. What concerns all rows (products, Gram
-matrices) is computed when the halves are asked for; the rest is left to a function of a
-block of rows, so that the update of a large batch can stay in the cache.
+matrices) is computed once, at the latest for the first block of rows; the rest is left to a
+function of a block of rows, so that the update of a large batch can stay in the cache.
 """
 
 from __future__ import annotations

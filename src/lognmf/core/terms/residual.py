@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from lognmf.core.arrays import Array, Matrix, by_rows, dense_rows, gram, mix, namespace, positive, row_dot
+import numpy as np
 
-BLOCK_NUMBERS = 1 << 15
-"""How many numbers of ``X`` are looked at together when a residual is taken explicitly."""
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    by_rows,
+    dense_rows,
+    gram,
+    kernels,
+    mix,
+    namespace,
+    on_gpu,
+    positive,
+    put,
+    row_dot,
+    take,
+    to_numpy,
+)
+
+BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 15, 1 << 27
+"""How many residuals are formed together when they are taken explicitly: a cache, a card full."""
 
 
 def squared_residuals(
@@ -15,7 +32,7 @@ def squared_residuals(
 
     The short form ``‖x‖² − 2 (XU)·v + vᵀ(UᵀU)v`` needs no product with ``X``, but loses
     digits where the fit is close. Samples where it may have lost more than half of
-    them are taken explicitly, in small blocks of rows; ``matter_above`` (B,) says below
+    them are taken explicitly, in small blocks; ``matter_above`` (B,) says below
     which value nobody looks, so that no work is spent there.
     """
     xp = namespace(U)
@@ -28,7 +45,11 @@ def squared_residuals(
         pull -= 2 * XU[rows, ...]
         return positive(size[rows, :] + row_dot(pull, codes))
 
-    short = by_rows(short_form, V)
+    compiled = kernels(V)
+    if compiled is None:
+        short = by_rows(short_form, V)
+    else:
+        short = compiled.squared_residuals(squared_norms, V, XU, mix(V, UU))
     doubtful = short < float(xp.finfo(U.dtype).eps) ** 0.5 * size
     if matter_above is not None:
         doubtful = doubtful & (short > matter_above)
@@ -41,13 +62,18 @@ def _explicit_where(doubtful: Array, short: Array, X: Matrix, U: Array, V: Array
     """``short`` with its doubtful entries replaced by explicitly computed ones."""
     xp = namespace(U)
     n, p = X.shape
-    rows_a_block = max(1, BLOCK_NUMBERS // p)
+    numbers = GPU_BLOCK_NUMBERS if on_gpu(U) else BLOCK_NUMBERS
+    height = min(n, max(1, numbers // p))
+    width = max(1, numbers // (height * p))
     blocks = []
-    for start in range(0, n, rows_a_block):
-        rows = slice(start, min(start + rows_a_block, n))
-        block = short[rows, :]
-        if bool(xp.any(doubtful[rows, :])):
-            block = xp.where(doubtful[rows, :], _explicit(dense_rows(X, rows), U, V[rows, ...]), block)
+    for start in range(0, n, height):
+        rows = slice(start, min(start + height, n))
+        block, unsure = short[rows, :], doubtful[rows, :]
+        settings = np.flatnonzero(to_numpy(xp.any(unsure, axis=0)))
+        for first in range(0, settings.size, width):
+            some = settings[first : first + width]
+            explicit = _explicit(dense_rows(X, rows), take(U, some), take(V[rows, ...], some))
+            block = put(block, some, xp.where(take(unsure, some), explicit, take(block, some)))
         blocks.append(block)
     return xp.concat(blocks, axis=0)
 
@@ -55,8 +81,5 @@ def _explicit_where(doubtful: Array, short: Array, X: Matrix, U: Array, V: Array
 def _explicit(X: Array, U: Array, V: Array) -> Array:
     """``‖x_i − U v_i‖²`` by its definition: (m, p), (p, B, k), (m, B, k) → (m, B)."""
     xp = namespace(U)
-    columns = []
-    for b in range(U.shape[1]):
-        difference = X - V[:, b, :] @ U[:, b, :].T
-        columns.append(xp.vecdot(difference, difference, axis=-1))
-    return xp.stack(columns, axis=1)
+    difference = X - xp.matmul(xp.permute_dims(V, (1, 0, 2)), xp.permute_dims(U, (1, 2, 0)))
+    return xp.permute_dims(row_dot(difference, difference), (1, 0))

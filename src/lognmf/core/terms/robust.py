@@ -17,10 +17,9 @@ import numpy as np
 from lognmf.core.arrays import (
     Array,
     Matrix,
-    blend,
     by_rows,
     gram,
-    mix,
+    kernels,
     namespace,
     positive,
     product_t,
@@ -29,6 +28,7 @@ from lognmf.core.arrays import (
     total,
 )
 from lognmf.core.terms.frobenius import Frobenius
+from lognmf.core.terms.halves import FitHalves
 from lognmf.core.terms.protocol import Halves, RowNorm
 
 
@@ -38,6 +38,9 @@ def kept_share(row_norm: RowNorm, r: Array, tau: Array) -> Array:
     ``(r − ξ)/r`` with ξ the shrunk norm. Where ξ > 0 it is stationary, ``r − ξ = τ φ'(ξ)``,
     and that form keeps its digits when almost everything is taken out (ξ ≈ r).
     """
+    compiled = kernels(r)
+    if compiled is not None and type(row_norm).__name__ in compiled.ROW_NORMS and r.ndim == 2:
+        return compiled.kept_share(compiled.ROW_NORMS[type(row_norm).__name__], r, tau)
     xp = namespace(r)
     xi = row_norm.shrink(r, tau)
     active = xi > 0
@@ -88,13 +91,7 @@ class Robust:
         kept_V = by_rows(lambda rows: scale_rows(V[rows, ...], kept[rows, :]), V)
         XV, VV = product_t(self.X, kept_V), gram(V, V)
         taken = positive(VV - gram(V, kept_V))  # Vᵀ diag(1 − kept) V, nonnegative but for rounding
-
-        def halves(rows: slice) -> tuple[Array, Array]:
-            neg = mix(U[rows, ...], taken)
-            neg += XV[rows, ...]
-            return neg, mix(U[rows, ...], VV)
-
-        return halves
+        return FitHalves(U, XV, VV, taken)
 
     def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
         """``(X − S)U`` and ``V UᵀU`` (``eq_update_v_robust``).
@@ -103,13 +100,7 @@ class Robust:
         """
         if kept is None:
             return self.plain.halves_V(U, V, XU, kept, U_old)
-        cross, UU = gram(U_old, U), gram(U, U)
-
-        def halves(rows: slice) -> tuple[Array, Array]:
-            neg = blend(mix(V[rows, ...], cross), XU[rows, ...], kept[rows, :])
-            return neg, mix(V[rows, ...], UU)
-
-        return halves
+        return FitHalves(V, XU, gram(U, U), gram(U_old, U), kept)
 
     def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
         return self.plain.squared_residuals(U, V, XU)

@@ -1,0 +1,265 @@
+"""Fused kernels for CUDA tensors, in Triton: one pass over memory where plain formulas take ten.
+
+Each has a plain twin, which says what it computes: `multiply` in ``solvers/multiplicative.py``,
+`squared_residuals` in ``terms/residual.py``, `kept_share` in ``terms/robust.py`` with the norms beside
+it, `scale_rows` in ``arrays.py`` and `_assign` in ``kmeans.py``. Gram matrices and products with them
+are left to cuBLAS: kernels that held these too were slower. Imported only where Triton is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+_COLUMNS = 512
+"""Columns of a program: so few that what a graph gathers from other rows stays in the L2 cache."""
+
+_ENTRIES = 2048
+"""Entries that a program of `squared_residuals` or `nearest` holds."""
+
+_NUMBERS = 1024
+"""Numbers that a program of `kept_share` holds."""
+
+ROW_NORMS = {"L2Log": "l2log", "L21": "l21"}
+"""The norms that `kept_share` knows, by the names of their classes."""
+
+
+@triton.jit
+def _update(
+    F, A, mixed, kept, half, weight, degree, starts, neighbours, edges, out,
+    columns, B, k,
+    TINY: tl.constexpr, TAKEN: tl.constexpr, KEPT: tl.constexpr, SLOPE: tl.constexpr, GRAPH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < columns
+    b = column // k
+    at = row * columns + column
+    f = tl.load(F + at, mask=inside, other=0.0)
+    neg = tl.load(A + at, mask=inside, other=0.0)
+    if TAKEN:
+        # F P and F taken stand side by side: (rows, B, 2 k).
+        at_mixed = row * 2 * columns + b * k + column
+        pos = tl.load(mixed + at_mixed, mask=inside, other=0.0)
+        back = tl.load(mixed + at_mixed + k, mask=inside, other=0.0)
+        if KEPT:
+            share = tl.load(kept + row * B + b, mask=inside, other=0.0)
+            neg = share * neg + (1 - share) * back
+        else:
+            neg += back
+    else:
+        pos = tl.load(mixed + at, mask=inside, other=0.0)
+    if SLOPE == "log":
+        pos += tl.load(half + b, mask=inside, other=0.0) / (1 + f)
+    if SLOPE == "l1":
+        pos += tl.load(half + b, mask=inside, other=0.0)
+    if GRAPH:
+        pull = tl.zeros_like(f)
+        for edge in range(tl.load(starts + row), tl.load(starts + row + 1)):
+            other = tl.load(neighbours + edge).to(tl.int64) * columns + column
+            pull += tl.load(edges + edge) * tl.load(F + other, mask=inside, other=0.0)
+        lam = tl.load(weight + b, mask=inside, other=0.0)
+        neg += lam * pull
+        pos += lam * tl.load(degree + row) * f
+    new = f * neg / (pos + TINY)
+    # So written that NaN stays NaN.
+    tl.store(out + at, tl.where(new < TINY, 0.0, new), mask=inside)
+
+
+def update(
+    F: Any,
+    A: Any,
+    P: Any,
+    taken: Any = None,
+    kept: Any = None,
+    slope: str | None = None,
+    half: Any = None,
+    graph: tuple[Any, Any, Any] | None = None,
+) -> Any:
+    """``F · Σneg / Σpos`` for the halves of `FitHalves`, `LogHalves` or `L1Halves`, and `GraphHalves`.
+
+    ``slope`` names the penalty of the half weights ``half`` (B,); ``graph`` is W (sparse CSR), its
+    degrees and its weights (B,).
+    """
+    rows, B, k = F.shape
+    out = torch.empty_like(F, memory_format=torch.contiguous_format)
+    sides = P if taken is None else torch.cat([P, taken], dim=2)
+    mixed = F.new_empty((rows, B, sides.shape[2]))
+    torch.bmm(F.permute(1, 0, 2), sides, out=mixed.permute(1, 0, 2))
+    W, degree, weight = (None, out, out) if graph is None else graph
+    block = min(_COLUMNS, triton.next_power_of_2(B * k))
+    with torch.cuda.device_of(F):
+        _update[(rows, triton.cdiv(B * k, block))](
+            F.contiguous(),
+            A.contiguous(),
+            mixed,
+            out if kept is None else kept.contiguous(),
+            out if half is None else half.contiguous(),
+            weight,
+            degree,
+            *((out, out, out) if W is None else (W.crow_indices(), W.col_indices(), W.values())),
+            out,
+            B * k,
+            B,
+            k,
+            TINY=float(torch.finfo(F.dtype).smallest_normal),
+            TAKEN=taken is not None,
+            KEPT=kept is not None,
+            SLOPE=slope,
+            GRAPH=graph is not None,
+            BLOCK=block,
+        )
+    return out
+
+
+@triton.jit
+def _squared_residuals(V, XU, pull, size, out, B, k, SETTINGS: tl.constexpr, K: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    b = tl.program_id(1) * SETTINGS + tl.arange(0, SETTINGS)
+    component = tl.arange(0, K)
+    inside = (b < B)[:, None] & (component < k)[None, :]
+    at = (row * B + b)[:, None] * k + component[None, :]
+    v = tl.load(V + at, mask=inside, other=0.0)
+    x = tl.load(XU + at, mask=inside, other=0.0)
+    p = tl.load(pull + at, mask=inside, other=0.0)
+    squared = tl.load(size + row) + tl.sum((p - 2 * x) * v, 1)
+    tl.store(out + row * B + b, tl.where(squared < 0, 0.0, squared), mask=b < B)
+
+
+def squared_residuals(size: Any, V: Any, XU: Any, pull: Any) -> Any:
+    """``‖x‖² + (pull − 2 XU) · v``, at least 0, for every row and setting, (n, B); pull is ``V UᵀU``."""
+    n, B, k = V.shape
+    out = V.new_empty((n, B))
+    K = triton.next_power_of_2(k)
+    settings = max(1, min(_ENTRIES // K, triton.next_power_of_2(B)))
+    with torch.cuda.device_of(V):
+        _squared_residuals[(n, triton.cdiv(B, settings))](
+            V.contiguous(),
+            XU.contiguous(),
+            pull.contiguous(),
+            size.contiguous(),
+            out,
+            B,
+            k,
+            SETTINGS=settings,
+            K=K,
+        )
+    return out
+
+
+@triton.jit
+def _kept_share(norms, tau, out, count, B, NORM: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    r = tl.load(norms + at, mask=inside, other=0.0)
+    t = tl.load(tau + at % B, mask=inside, other=1.0)
+    if NORM == "l21":
+        xi = tl.where(r > t, r - t, 0.0)
+        slope = t
+    else:
+        middle, edge, half = (1 + r) / 2, tl.sqrt(t), (r - 1) / 2
+        within = middle - edge
+        root = tl.sqrt(tl.where(within > 0, within, 0.0)) * tl.sqrt(middle + edge)
+        xi = tl.where(r < 1, (r - t) / tl.where(r < 1, root - half, 1.0), half + root)
+        candidate = (within > 0) & (xi > 0)
+        xi = tl.where(candidate, xi, 0.0)
+        # log(1 + ξ) / ξ, exact also for small ξ: the rounding of 1 + ξ cancels.
+        one = 1 + xi
+        mean = tl.where(one > 1, tl.log(one) / tl.where(one > 1, one - 1, 1.0), 1.0)
+        xi = tl.where(candidate & (xi / 2 - r + t * mean <= 0), xi, 0.0)
+        slope = t / (1 + xi)
+    active = xi > 0
+    share = slope / tl.where(active, r, 1.0)
+    tl.store(out + at, tl.where(active & (share < 1), share, 1.0), mask=inside)
+
+
+def kept_share(norm: str, r: Any, tau: Any) -> Any:
+    """Share of residuals of norms ``r`` (n, B) that a norm of `ROW_NORMS` leaves in the fit, tau (B,)."""
+    out, B = torch.empty_like(r, memory_format=torch.contiguous_format), r.shape[1]
+    with torch.cuda.device_of(r):
+        _kept_share[(triton.cdiv(r.numel(), _NUMBERS),)](
+            r.contiguous(), tau.contiguous(), out, r.numel(), B, NORM=norm, BLOCK=_NUMBERS
+        )
+    return out
+
+
+@triton.jit
+def _scale_rows(F, share, out, columns, B, k, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < columns
+    scale = tl.load(share + row * B + column // k, mask=inside, other=0.0)
+    at = row * columns + column
+    tl.store(out + at, scale * tl.load(F + at, mask=inside, other=0.0), mask=inside)
+
+
+def scale_rows(F: Any, share: Any) -> Any:
+    """Rows of F (rows, B, k) times ``share`` (rows, B)."""
+    rows, B, k = F.shape
+    out = torch.empty_like(F, memory_format=torch.contiguous_format)
+    block = min(2 * _COLUMNS, triton.next_power_of_2(B * k))
+    with torch.cuda.device_of(F):
+        _scale_rows[(rows, triton.cdiv(B * k, block))](
+            F.contiguous(), share.contiguous(), out, B * k, B, k, BLOCK=block
+        )
+    return out
+
+
+@triton.jit
+def _nearest(products, square, labels, members, distance, R, K, n,
+             SLACK: tl.constexpr, CENTRES: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    problem = tl.program_id(0).to(tl.int64)
+    sample = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    centre = tl.arange(0, CENTRES)
+    there = sample < n
+    inside = (centre < K)[:, None] & there[None, :]
+    at = (problem * K + centre)[:, None] * n + sample[None, :]
+    found = tl.load(products + at, mask=inside, other=float("inf"))
+    least = tl.min(found, 0)
+    size = tl.load(square + problem // R * n + sample, mask=there, other=0.0)
+    far = least + size
+    bound = least + SLACK * (size + tl.abs(far))
+    first = tl.min(tl.where(found <= bound[None, :], centre[:, None], CENTRES), 0)
+    tl.store(labels + problem * n + sample, first, mask=there)
+    tl.store(distance + problem * n + sample, far, mask=there)
+    tl.store(members + at, (centre[:, None] == first[None, :]).to(members.dtype.element_ty), mask=inside)
+
+
+def nearest(products: Any, square: Any, slack: float) -> tuple[Any, Any, Any]:
+    """Labels (b, R, n), members (b, R, K, n) as 0.0 and 1.0, and squared distances (b, R, n).
+
+    From the ``products`` ``‖c‖² − 2 v·c`` (b, R, K, n) and the squared norms of the samples
+    (b, 1, n). The first of the centres that are nearest to within ``slack`` is taken.
+    """
+    b, R, K, n = products.shape
+    products = products.contiguous()
+    labels = torch.empty((b, R, n), dtype=torch.int32, device=products.device)
+    distance, members = products.new_empty((b, R, n)), torch.empty_like(products)
+    centres = triton.next_power_of_2(K)
+    block = max(16, _ENTRIES // centres)
+    with torch.cuda.device_of(products):
+        _nearest[(b * R, triton.cdiv(n, block))](
+            products,
+            square.contiguous(),
+            labels,
+            members,
+            distance,
+            R,
+            K,
+            n,
+            SLACK=slack,
+            CENTRES=centres,
+            BLOCK=block,
+        )
+    return labels, members, distance
+
+
+def try_out() -> None:
+    """Run a kernel once: an error here says that Triton cannot be used."""
+    one = torch.ones((1, 1, 1), device="cuda")
+    squared_residuals(one[0, 0], one, one, one)
+    torch.cuda.synchronize()

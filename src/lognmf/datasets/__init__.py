@@ -1,0 +1,11 @@
+"""Data sets by name, with their classes, picture shapes, sources and terms; and folders of pictures.
+
+``load(name)`` finds or downloads the files of a named set, ``load_folder(path)`` reads one's own pictures.
+"""
+
+from lognmf.datasets.dataset import Dataset
+from lognmf.datasets.loading import load
+from lognmf.datasets.pictures import load_folder
+from lognmf.datasets.registry import NAMES, PAPER, REGISTRY
+
+__all__ = ["NAMES", "PAPER", "REGISTRY", "Dataset", "load", "load_folder"]

@@ -1,0 +1,197 @@
+"""Pictures of one's own: a folder with a sub-folder for each class, or none, or an archive of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lognmf.datasets.archives import is_archive, unpack
+from lognmf.datasets.dataset import Dataset
+from lognmf.parameters import check_integer
+
+__all__ = ["ENDINGS", "load_folder"]
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pbm", ".pnm", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+"""How the names of pictures end."""
+
+_WIDE_MODES = ("I", "I;16", "I;16B", "I;16L", "F")
+"""Pillow's modes with more than 8 bits a pixel: taken as they are, as grey of 8 bits would cut them off."""
+
+
+def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None = None) -> Dataset:
+    """Pictures in a folder or an archive, as grey values.
+
+    Parameters
+    ----------
+    path : path
+        A folder, or a zip or tar archive of one. Where it has sub-folders, each is a class and
+        all the pictures below it belong to that; else there are no labels. Names are sorted as people
+        do, 2 before 10. Hidden files, and files that are no pictures by their names, are left out.
+    resize : (int, int), optional
+        Height and width that every picture is brought to; default all must have the same.
+
+    Returns
+    -------
+    Dataset
+        ``X`` with one picture a row, row by row: ``X[i].reshape(image_shape)`` is upright. Colours
+        become grey; values are those of the files, mostly 0 to 255.
+
+    See Also
+    --------
+    load : Data sets by name.
+    """
+    path = Path(path)
+    if resize is not None:
+        if len(resize) != 2:
+            msg = f"resize must be height and width, like (32, 32); got {resize!r}."
+            raise ValueError(msg)
+        for side in resize:
+            check_integer("resize", side, 1)
+    if path.is_dir():
+        return _load(path, path.resolve().name, str(path), resize)
+    if not path.is_file() or not is_archive(path):
+        msg = f"{path} is neither a folder nor a zip or tar archive: give one with pictures in it."
+        raise FileNotFoundError(msg)
+    with tempfile.TemporaryDirectory() as workshop:
+        unpack(path, workshop)
+        name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
+        return _load(Path(workshop), name, str(path), resize)
+
+
+def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -> Dataset:
+    """``given`` is what the user calls the folder."""
+    _check_pillow()
+    classes = _classes(folder, given)
+    pictures = [(picture, label) for label, found in enumerate(classes.values()) for picture in found]
+    X: np.ndarray | None = None
+    shape = resize
+    for i, (picture, _) in enumerate(pictures):
+        grey = _grey(picture, folder, resize)
+        shape = shape or grey.shape
+        if grey.shape != shape:
+            raise ValueError(_sizes_differ(pictures, folder, given, shape, i, grey.shape))
+        if X is None:
+            X = np.empty((len(pictures), grey.size))
+        X[i] = grey.reshape(-1)
+    labelled = list(classes) != [""]
+    return Dataset(
+        X=X,
+        y=np.array([label for _, label in pictures], dtype=np.intp) if labelled else None,
+        name=name,
+        title=name,
+        image_shape=shape,
+        class_names=tuple(classes) if labelled else None,
+        source=given,
+    )
+
+
+def _classes(folder: Path, given: str) -> dict[str, list[Path]]:
+    """Pictures by the class they belong to; a flat folder has the single class "" ."""
+    loose, below = _pictures(folder), _sub_folders(folder)
+    while not loose and len(below) == 1:  # a folder that holds but one folder stands for that
+        folder = below[0]
+        loose, below = _pictures(folder), _sub_folders(folder)
+    classes = {sub.name: _pictures(sub, deep=True) for sub in below}
+    classes = {name: found for name, found in classes.items() if found}
+    if loose and classes:
+        msg = (
+            f"{given} holds pictures ({loose[0].name}, …) beside sub-folders with pictures "
+            f"({next(iter(classes))}, …): put every picture into the sub-folder of its class, or all into "
+            "one folder."
+        )
+        raise ValueError(msg)
+    if not (loose or classes):
+        kinds = ", ".join(ending.lstrip(".") for ending in ENDINGS)
+        msg = f"{given} holds no pictures; files that end in {kinds} are taken."
+        raise ValueError(msg)
+    return classes or {"": loose}
+
+
+def _pictures(folder: Path, *, deep: bool = False) -> list[Path]:
+    found = folder.rglob("*") if deep else folder.iterdir()
+    taken = (
+        path
+        for path in found
+        if path.suffix.lower() in ENDINGS
+        and path.is_file()
+        and not any(_is_hidden(part) for part in path.relative_to(folder).parts)
+    )
+    return sorted(taken, key=lambda path: _as_people_sort(path.relative_to(folder).parts))
+
+
+def _sub_folders(folder: Path) -> list[Path]:
+    found = (path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+    return sorted(found, key=lambda path: _as_people_sort([path.name]))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def _as_people_sort(parts: Sequence[str]) -> Any:
+    """Sort key: numbers in names by their value."""
+    # re.split gives text, number, text, …: like is compared with like.
+    split = [re.split(r"(\d+)", part) for part in parts]
+    return [
+        [int(piece) if piece.isdecimal() else piece.lower() for piece in pieces] for pieces in split
+    ], list(parts)
+
+
+def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.ndarray:
+    """Grey values (height, width) of a picture."""
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(picture) as opened:
+            image = ImageOps.exif_transpose(opened)
+            if image.mode not in _WIDE_MODES:
+                image = image.convert("L")
+            elif resize is not None:
+                image = image.convert("F")  # Pillow scales only these
+            if resize is not None:
+                height, width = resize
+                image = image.resize(
+                    (width, height),
+                    Image.Resampling.LANCZOS if image.mode == "L" else Image.Resampling.BILINEAR,
+                )
+            return np.asarray(image, dtype=np.float64)
+    except (
+        OSError,
+        ValueError,
+        SyntaxError,
+        Image.DecompressionBombError,
+        Image.DecompressionBombWarning,
+    ) as error:
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        msg = f"The picture {picture.relative_to(folder)} cannot be read: {reason}. Replace or remove it."
+        raise ValueError(msg) from error
+
+
+def _sizes_differ(
+    pictures: Sequence[tuple[Path, int]],
+    folder: Path,
+    given: str,
+    first: tuple[int, ...],
+    i: int,
+    other: tuple[int, ...],
+) -> str:
+    names = [pictures[j][0].relative_to(folder) for j in (0, i)]
+    sizes = ["x".join(map(str, shape)) for shape in (first, other)]
+    return (
+        f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), "
+        f"{names[1]} is {sizes[1]}. Bring them to one size: --resize {sizes[0]} on the command line, "
+        f"resize=({first[0]}, {first[1]}) in Python."
+    )
+
+
+def _check_pillow() -> None:
+    if find_spec("PIL") is None:
+        msg = 'Reading pictures needs Pillow: run pip install "lognmf[data]".'
+        raise ModuleNotFoundError(msg)

@@ -1,0 +1,108 @@
+"""What is known of the named data sets before any of their files is opened."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+__all__ = ["NAMES", "PAPER", "REGISTRY", "Entry", "File", "find"]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a data set.
+
+    Parameters
+    ----------
+    path : str
+        Where it lies below a data folder.
+    sha256 : str
+        Hash of its content, in hexadecimal digits.
+    url : str, optional
+        Where the same bytes are; None for data that may not be passed on.
+    """
+
+    path: str
+    sha256: str
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set of the registry; ``registry.toml`` says what each field means."""
+
+    name: str
+    title: str
+    samples: int
+    features: int
+    classes: int
+    layout: str
+    class_name: str
+    first_class: int
+    source: str
+    licence: str
+    citation: str
+    files: tuple[File, ...]
+    paper: str | None = None
+    image_shape: tuple[int, int] | None = None
+    order: str = "rows"
+    points: bool = False
+    arrays: tuple[str, str] = ("X", "y")
+    rows: int | None = None
+    ask: str | None = None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """What the classes 0, 1, … are called."""
+        return tuple(self.class_name.format(self.first_class + label) for label in range(self.classes))
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, where they have some."""
+        if not self.points:
+            return None
+        return tuple(f"{axis}{i + 1}" for i in range(self.features // 2) for axis in "xy")
+
+
+def _entry(name: str, fields: Mapping[str, Any]) -> Entry:
+    parts: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+    }
+    parts["files"] = tuple(File(**file) for file in fields["files"])
+    return Entry(name, **parts)
+
+
+def _registry() -> dict[str, Entry]:
+    text = files("lognmf.datasets").joinpath("registry.toml").read_text(encoding="utf-8")
+    return {name: _entry(name, fields) for name, fields in tomllib.loads(text).items()}
+
+
+REGISTRY: dict[str, Entry] = _registry()
+"""The named data sets, those of the paper first."""
+
+NAMES: tuple[str, ...] = tuple(REGISTRY)
+"""Names that `load` knows."""
+
+PAPER: dict[str, str] = {name: entry.paper for name, entry in REGISTRY.items() if entry.paper}
+"""The paper's eight data sets in its order: our name, and how its tables spell it."""
+
+
+def find(name: str) -> Entry:
+    """The data set called ``name``, in capital letters or not; other names are refused.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    Entry
+    """
+    entry = REGISTRY.get(name.lower()) if isinstance(name, str) else None
+    if entry is None:
+        msg = f"There is no data set {name!r}: the names are {', '.join(REGISTRY)}."
+        raise ValueError(msg)
+    return entry

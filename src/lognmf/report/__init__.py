@@ -1,0 +1,5 @@
+"""Results as one HTML page: tables that sort, figures and facts in a single file that needs no network."""
+
+from lognmf.report.page import Cell, Figure, Highlight, Page, Section, Table, write_page
+
+__all__ = ["Cell", "Figure", "Highlight", "Page", "Section", "Table", "write_page"]

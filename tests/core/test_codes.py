@@ -1,0 +1,97 @@
+"""Codes for a fixed basis: exact against other solvers, monotone, whatever the parts are like."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from lognmf.core.loop import iterate
+from lognmf.core.solvers import Codes
+from lognmf.core.terms import PENALTIES, ROW_NORMS
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def parts(rng, p, k, likeness):
+    """A basis whose parts have ``likeness`` of a common one: near 1 they are all but the same."""
+    return (1 - likeness) * rng.random((p, k)) + likeness * rng.random((p, 1))
+
+
+def solve(X, U, **options):
+    rule, state = Codes.of(X, U, **options)
+    return rule, iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2)
+
+
+@pytest.mark.parametrize("likeness", [0.0, 0.9, 0.999])
+@pytest.mark.parametrize("fits", [True, False])
+def test_least_squares_as_scipys(rng, likeness, fits):
+    """Sweeps alone would creep where the parts are alike."""
+    U = parts(rng, 40, 8, likeness)
+    X = rng.random((60, 8)) @ U.T if fits else rng.random((60, 40))
+    V = solve(X, U)[1].state.V[0]
+    ours = np.linalg.norm(X - V @ U.T, axis=1)
+    theirs = np.array([nnls(U, x)[1] for x in X])
+    np.testing.assert_array_less(ours, theirs * (1 + 1e-9) + 1e-7)
+    assert (V >= 0).all()
+
+
+def test_least_squares_of_signed_data_as_scipys(rng):
+    U, X = rng.normal(size=(30, 10)), rng.normal(size=(50, 30))
+    V = solve(X, U)[1].state.V[0]
+    np.testing.assert_allclose(V, [nnls(U, x)[0] for x in X], atol=1e-9)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("row_norm", [None, *ROW_NORMS])
+@settings(max_examples=25)
+@given(seed=seeds, likeness=st.sampled_from([0.0, 0.9, 0.999]), beta=st.sampled_from([0.0, 1e-3, 0.1, 10.0]))
+def test_no_step_raises_the_objective(penalty, row_norm, seed, likeness, beta):
+    rng = np.random.default_rng(seed)
+    U, X = parts(rng, 12, 5, likeness), rng.random((20, 12))
+    options = {"penalty": PENALTIES[penalty], "beta": beta}
+    if row_norm:
+        options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 10 ** rng.uniform(-2, 1)}
+    rule, state = Codes.of(X, U, **options)
+    value = rule.value(state)
+    for _ in range(15):
+        state = rule.step(state)
+        value, previous = rule.value(state), value
+        assert (value <= previous + 1e-13 * (X**2).sum(axis=1)).all()
+        assert (state.V >= 0).all()
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("row_norm", [None, *ROW_NORMS])
+@pytest.mark.parametrize("likeness", [0.0, 0.95])
+def test_nothing_near_is_better(rng, penalty, row_norm, likeness):
+    """Stationary: no small move of a code, within V ≥ 0, lowers the objective."""
+    U, X = parts(rng, 12, 5, likeness), rng.random((30, 12))
+    options = {"penalty": PENALTIES[penalty], "beta": 0.05}
+    if row_norm:
+        options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 0.5}
+    rule, solution = solve(X, U, **options)
+    state = solution.state
+    value = rule.value(state)
+    for size in (1e-2, 1e-4):
+        for _ in range(40):
+            V = np.maximum(state.V + size * rng.normal(size=state.V.shape), 0)
+            moved = rule.value(type(state)(state.U, V, state.aux))
+            assert (moved >= value - 1e-6 * size).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("penalty", [None, *PENALTIES])
+@pytest.mark.parametrize("row_norm", [None, *ROW_NORMS])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dead_and_equal_parts(rng, penalty, row_norm, dtype):
+    """Parts that have died, the same part twice: finite, nonnegative, silent."""
+    U, X = rng.random((12, 6)), rng.random((20, 12)).astype(dtype)
+    U[:, 1], U[:, 2], U[:, 4] = 0, 1e-30, U[:, 3]
+    options = {} if penalty is None else {"penalty": PENALTIES[penalty], "beta": 10.0}
+    if row_norm:
+        options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 0.5}
+    V = solve(X, U.astype(dtype), **options)[1].state.V
+    assert np.isfinite(V).all()
+    assert (V >= 0).all()
+    assert V.dtype == dtype

@@ -1,0 +1,137 @@
+"""Archives: plain ones come out whole, and the traps of the trade are refused."""
+
+import io
+import stat
+import tarfile
+import zipfile
+
+import pytest
+
+from lognmf.datasets.archives import ENDINGS, is_archive, unpack
+
+CONTENT = {"a.txt": b"one", "deep/er/b.bin": bytes(1000), "empty": b""}
+MODES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.bz2": "w:bz2", ".tar.xz": "w:xz"}
+
+
+def pack(path, content):
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.mkdir("deep")
+            for name, data in content.items():
+                archive.writestr(name, data)
+        return path
+    mode = next(mode for ending, mode in MODES.items() if path.name.endswith(ending))
+    with tarfile.open(path, mode) as archive:
+        for name, data in content.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+@pytest.fixture
+def target(tmp_path):
+    folder = tmp_path / "target"
+    folder.mkdir()
+    return folder
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def refused(path, target, match, **limits):
+    with pytest.raises(ValueError, match=match):
+        unpack(path, target, **limits)
+    assert contents(target) == {}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_round_trip(tmp_path, target, ending):
+    path = pack(tmp_path / f"x{ending}", CONTENT)
+    assert is_archive(path)
+    unpack(path, target)
+    assert contents(target) == CONTENT
+
+
+@pytest.mark.parametrize("ending", [".zip", ".tar"])
+@pytest.mark.parametrize(
+    "name", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "C:/out.txt", "a\\..\\out"]
+)
+def test_names_that_lead_out(tmp_path, target, ending, name):
+    path = pack(tmp_path / f"x{ending}", {"fine.txt": b"", name: b"bad"})
+    refused(path, target, r"not unpacked, because .*out.* in it leads out of the folder")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["target", f"x{ending}"]
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_links_in_a_tar(tmp_path, target, kind):
+    info = tarfile.TarInfo("link")
+    info.type, info.linkname = kind, "/etc/passwd"
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.addfile(info)
+    refused(tmp_path / "x.tar", target, "'link' in it is a link")
+
+
+def test_a_device_in_a_tar(tmp_path, target):
+    info = tarfile.TarInfo("null")
+    info.type = tarfile.CHRTYPE
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.addfile(info)
+    refused(tmp_path / "x.tar", target, "is no plain file")
+
+
+def test_a_link_in_a_zip(tmp_path, target):
+    info = zipfile.ZipInfo("link")
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr(info, "/etc/passwd")
+    refused(tmp_path / "x.zip", target, "'link' in it is a link")
+
+
+def test_the_same_name_twice(tmp_path, target):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("a", "1")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("a", "2")
+    refused(tmp_path / "x.zip", target, "'a' in it comes twice")
+
+
+@pytest.mark.parametrize("ending", [".zip", ".tar.gz"])
+def test_limits(tmp_path, target, ending):
+    path = pack(tmp_path / f"x{ending}", CONTENT)
+    refused(path, target, "3 files of 1003 bytes, and at most", most_bytes=1002)
+    refused(path, target, "and at most 2 files", most_files=2)
+    unpack(path, target, most_bytes=1003, most_files=3)
+
+
+def test_a_header_that_lies_about_the_size(tmp_path, target):
+    path = pack(tmp_path / "x.zip", {"bomb": bytes(10_000)})
+    data = path.read_bytes()
+    assert data.count((10_000).to_bytes(4, "little")) == 2
+    path.write_bytes(data.replace((10_000).to_bytes(4, "little"), (10).to_bytes(4, "little")))
+    with pytest.raises(ValueError, match=r"larger than it says|cannot be unpacked"):
+        unpack(path, target, most_bytes=100)
+    assert sum(map(len, contents(target).values())) <= 100
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_damage(tmp_path, target, ending):
+    path = tmp_path / f"x{ending}"
+    path.write_bytes(b"this is no archive, whatever its name says" * 20)
+    refused(path, target, r"x\.\S+ cannot be unpacked: .*\. Get it again\.")
+
+
+def test_a_cut_off_archive(tmp_path, target):
+    path = pack(tmp_path / "x.tar.gz", {"a": bytes(range(256)) * 1000})
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ValueError, match="cannot be unpacked"):
+        unpack(path, target)
+
+
+def test_a_folder_that_is_not_empty(tmp_path, target):
+    (target / "mine").touch()
+    with pytest.raises(FileExistsError, match="is not empty"):
+        unpack(pack(tmp_path / "x.zip", CONTENT), target)

@@ -1,0 +1,87 @@
+"""The page of a comparison: the rows, the settings and where they come from."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_report_page import EVIL, Tree
+
+from lognmf.comparison import compare
+from lognmf.readers import Table
+from lognmf.results import Comparison, write_comparison
+
+
+def comparison(rng, y=None, signed=False, sparse=False, image_shape=None, name="x"):
+    X = rng.random((20, 6)) - (0.5 if signed else 0)
+    X = sp.csr_array(X) if sparse else X
+    models = {}
+    names = ["NMF", "RMNMF", "LS-NMF"]
+    hooks = {"on_done": lambda row, model: models.update({row.model: model})}
+    rows = compare(X, 3, y=y, models=names, max_iter=10, random_state=5, **hooks)
+    settings = {"n_components": 3, "n_clusters": 3, "n_neighbors": 5, "random_state": 5, "normalize": False}
+    table = Table(X, name, y=y, image_shape=image_shape)
+    return Comparison(table, rows, models, settings, {"path": "/data/x.npy"}, "lognmf compare x.npy -k 3")
+
+
+def read(folder):
+    return Tree((folder / "index.html").read_text(encoding="utf-8"))
+
+
+def body(tree, place):
+    """Rows of the table at this place: names and texts."""
+    tables = [i for i, (tag, *_) in enumerate(tree.found) if tag == "table"] + [len(tree.found)]
+    rows = []
+    for tag, attrs, text in tree.found[tables[place] : tables[place + 1]]:
+        if tag == "th" and attrs["scope"] == "row":
+            rows.append([text])
+        elif tag == "td":
+            rows[-1].append(text)
+    return rows
+
+
+def test_the_page_holds_the_rows_in_their_order(rng, tmp_path):
+    done = comparison(rng, y=np.arange(20) % 3, image_shape=(2, 3))
+    tree = read(write_comparison(tmp_path / "out", done))
+    shown = body(tree, 0)
+    assert [row[0] for row in shown] == [row.model for row in done.rows]
+    for line, row in zip(shown, done.rows, strict=True):
+        assert line[1:5] == [f"{v:.3f}" for v in (row.accuracy, row.nmi, row.purity, row.normalized_cut)]
+        assert line[-2] == str(row.n_iter)
+    assert [attrs["class"] for attrs, _ in tree.all("img")] == ["drawing", "photo", "photo"]
+    assert f"accuracy of {done.rows[0].model}" in tree.text
+
+
+def test_the_page_says_how_to_do_it_again(rng, tmp_path):
+    tree = read(write_comparison(tmp_path / "out", comparison(rng)))
+    assert "lognmf compare x.npy -k 3" in [text for _, text in tree.all("code")]
+    facts = tree.all("dl", "facts")[0][1]
+    for part in ("random_state 5", "numpy " + np.__version__, "path: /data/x.npy", "core"):
+        assert part in facts
+    settings = {row[0]: row[1:] for row in body(tree, 1)}
+    assert set(settings) == {"NMF", "RMNMF", "LS-NMF"}
+    assert "The same for all: " in tree.text
+    assert "max_iter 10" in tree.text
+
+
+def test_without_labels_the_cut_is_shown(rng, tmp_path):
+    tree = read(write_comparison(tmp_path / "out", comparison(rng)))
+    assert "no true labels" in tree.text
+    assert [text for _, text in tree.all("th")][:3] == ["model", "cut", "sparse U"]
+
+
+@pytest.mark.parametrize("kind", ["signed", "sparse"])
+def test_failed_models_are_named_with_their_reason(rng, tmp_path, kind):
+    done = comparison(rng, image_shape=(2, 3), **{kind: True})
+    tree = read(write_comparison(tmp_path / "out", done))
+    failed = [row for row in done.rows if row.error]
+    assert failed
+    for row in failed:
+        assert f"{row.model} has no result. {row.error}" in tree.text
+        line = next(line for line in body(tree, 0) if line[0] == row.model)
+        assert set(line[1:]) == {"–"}
+
+
+def test_names_of_data_and_classes_are_escaped(rng, tmp_path):
+    y = np.array([EVIL, "b", "c", "d"] * 5)
+    tree = read(write_comparison(tmp_path / "out", comparison(rng, y=y, name=EVIL, image_shape=(2, 3))))
+    assert len(tree.all("script")) == 1
+    assert tree.all("h1")[0][1] == f"Methods compared on {EVIL}"
