@@ -256,13 +256,26 @@ def test_bad_arguments(tmp_path):
     assert set(EXECUTORS) == {"inline", "processes", "dask"}
 
 
-def test_dask(whole, tmp_path):
-    try:
-        import distributed  # noqa: F401
-    except ImportError:
-        with pytest.raises(ValueError, match="needs Dask"):
-            compute(CELLS, StudyStore(tmp_path / "study.db"), executor="dask")
-        return
+def test_dask_of_its_own(whole, tmp_path):
+    pytest.importorskip("distributed")
     store = StudyStore(tmp_path / "study.db")
     compute(CELLS, store, executor="dask", jobs=1)
     assert rows(store) == rows(whole)
+
+
+def test_dask_at_hand(whole, tmp_path):
+    """The client of whoever calls is used, and left open."""
+    distributed = pytest.importorskip("distributed")
+    store = StudyStore(tmp_path / "study.db")
+    with distributed.Client(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as client:
+        compute(CELLS, store, executor="dask", jobs=1)
+        assert client.status == "running"
+    assert rows(store) == rows(whole)
+
+
+def test_without_dask(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match=r"needs Dask: run pip install \"lognmf\[dask\]\""):
+        compute(CELLS, StudyStore(tmp_path / "study.db"), executor="dask")

@@ -21,7 +21,7 @@ from lognmf.core.state import Solution, State
 from lognmf.core.threads import threads_for
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.spectral_start import spectral
-from lognmf.models.validation import Samples, check_codes, check_factor, check_samples
+from lognmf.models.validation import Samples, check_codes, check_factor, check_samples, check_solver
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -169,6 +169,7 @@ class FactorModel(
         return 2 * math.prod(X.shape) * self.n_components * self.n_init
 
     def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
+        check_solver(getattr(self, "solver", "mu"), data)
         first = self._start(data.X, given)
         W = self._graph(data.X)
         U, V = self._prepare(*first)
@@ -267,7 +268,7 @@ class FactorModel(
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = not self._signed
         tags.input_tags.sparse = self._sparse
-        tags.input_tags.allow_nan = self._missing
+        tags.input_tags.allow_nan = self._missing and getattr(self, "solver", "mu") != "fast"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

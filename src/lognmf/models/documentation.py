@@ -30,6 +30,19 @@ PASSAGES = {
     verbose : int, default=0
         1 prints a line a second, 2 every evaluation.
 """,
+    "solver": """
+    solver : {"mu", "fast"}, default="mu"
+        "mu": multiplicative updates, S, then U, then V, as in the papers. "fast": coordinate
+        sweeps with rescaling and extrapolation, which converge in tens of iterations and give exact
+        zeros; NumPy and SciPy data without missing entries; compiled where numba is installed.
+        docs/solvers.md says what to use when.
+""",
+    "gauge": """
+    gauge : {"free", "unit"}, default="free"
+        Scale of the components: as the objective has it, which lets it escape the graph by
+        shrinking V; or columns of U of unit norm (or zero), so that the weights keep their
+        meaning however long the fit runs.
+""",
     "graph": """
     graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
         Neighbour graph: built from X, none, or given (symmetric, nonnegative).

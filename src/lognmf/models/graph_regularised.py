@@ -7,9 +7,10 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, namespace
+from lognmf.core.arrays import Array, Matrix
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
+from lognmf.core.solvers.gauge import unit_columns
 from lognmf.core.state import State
 from lognmf.core.terms import Frobenius, graph_penalty
 from lognmf.models.base import BasisAndCodesModel
@@ -40,8 +41,7 @@ class GraphNMF(BasisAndCodesModel):
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its
         zeros filled; or spectral clustering of the neighbour graph.
     [[n_init]]
-    solver : {"mu"}, default="mu"
-        "mu": multiplicative updates, U then V (the original program has V first).
+    [[solver]]
     [[loop]]
 
     Attributes
@@ -124,13 +124,4 @@ class GraphNMF(BasisAndCodesModel):
         if not self.normalize:
             return state
         U, V = unit_columns(state.U, state.V)
-        (XU,) = state.aux
-        return State(U, V, (unit_columns(state.U, XU, inverse=True)[1],))
-
-
-def unit_columns(U: Array, F: Array, *, inverse: bool = False) -> tuple[Array, Array]:
-    """U (p, B, k) with columns of unit norm, and ``F`` times (or over) their former norms."""
-    xp = namespace(U)
-    norms = xp.linalg.vector_norm(U, axis=0)
-    norms = xp.where(norms > 0, norms, xp.ones_like(norms))
-    return U / norms, F / norms if inverse else F * norms
+        return State(U, V, (unit_columns(state.U, state.aux[0], inverse=True)[1],))

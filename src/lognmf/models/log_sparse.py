@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS
+from lognmf.core.solvers import GAUGES, SOLVERS
 from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Weighted, graph_penalty, unless_zero
 from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
@@ -57,8 +57,8 @@ class LogSparseNMF(BasisAndCodesModel):
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
         NNDSVD with its zeros filled; or spectral clustering of the neighbour graph.
     [[n_init]]
-    solver : {"mu"}, default="mu"
-        "mu": the paper's multiplicative updates.
+    [[solver]]
+    [[gauge]]
     [[loop]]
 
     Attributes
@@ -113,6 +113,7 @@ class LogSparseNMF(BasisAndCodesModel):
         init: str = "random",
         n_init: int = 1,
         solver: str = "mu",
+        gauge: str = "free",
         max_iter: int = 500,
         tol: float = 1e-5,
         eval_every: int = 10,
@@ -132,6 +133,7 @@ class LogSparseNMF(BasisAndCodesModel):
             verbose=verbose,
         )
         self.solver = solver
+        self.gauge = gauge
         self.alpha = alpha
         self.beta = beta
         self.lam = lam
@@ -141,6 +143,7 @@ class LogSparseNMF(BasisAndCodesModel):
 
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
+        check_choice("gauge", self.gauge, GAUGES)
         check_choice("penalty", self.penalty, PENALTIES)
         check_graph_parameters(self.graph, self.n_neighbors)
 
@@ -149,7 +152,8 @@ class LogSparseNMF(BasisAndCodesModel):
 
     def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         fit = Frobenius.of(data.X) if data.M is None else Weighted.of(data.X, data.M)
-        return SOLVERS[self.solver](regularised(fit, W=W, penalty=self.penalty, **weights))
+        problem = regularised(fit, W=W, penalty=self.penalty, **weights)
+        return SOLVERS[self.solver](problem, gauge=self.gauge)
 
     def _code_options(self) -> dict[str, Any]:
         return {"penalty": PENALTIES[self.penalty], "beta": self.beta}

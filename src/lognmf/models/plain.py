@@ -31,8 +31,7 @@ class PlainNMF(BasisAndCodesModel):
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its
         zeros filled; or spectral clustering of the neighbour graph.
     [[n_init]]
-    solver : {"mu"}, default="mu"
-        "mu": multiplicative updates, U then V.
+    [[solver]]
     [[loop]]
 
     Attributes

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, like, product, to_numpy
-from lognmf.core.solvers import SOLVERS
+from lognmf.core.solvers import GAUGES, SOLVERS
 from lognmf.core.state import State
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import BasisAndCodesModel
@@ -57,8 +57,8 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         "random" an outlier part absorbs the misfit of the start, and hundreds of iterations
         hardly move (the paper's behaviour).
     [[n_init]]
-    solver : {"mu"}, default="mu"
-        "mu": the paper's multiplicative updates.
+    [[solver]]
+    [[gauge]]
     [[loop]]
 
     Attributes
@@ -116,6 +116,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         init: str = "scaled",
         n_init: int = 1,
         solver: str = "mu",
+        gauge: str = "free",
         max_iter: int = 500,
         tol: float = 1e-5,
         eval_every: int = 10,
@@ -135,6 +136,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
             verbose=verbose,
         )
         self.solver = solver
+        self.gauge = gauge
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
@@ -187,6 +189,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
 
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
+        check_choice("gauge", self.gauge, GAUGES)
         check_choice("penalty", self.penalty, PENALTIES)
         check_choice("row_norm", self.row_norm, ROW_NORMS)
         check_graph_parameters(self.graph, self.n_neighbors)
@@ -197,11 +200,12 @@ class RobustLogSparseNMF(BasisAndCodesModel):
     def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         weights = dict(weights)
         fit = Robust.of(data.X, ROW_NORMS[self.row_norm](), weights.pop("gamma"))
-        return SOLVERS[self.solver](regularised(fit, W=W, penalty=self.penalty, **weights))
+        problem = regularised(fit, W=W, penalty=self.penalty, **weights)
+        return SOLVERS[self.solver](problem, gauge=self.gauge)
 
     def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
-        share, norm = rule.problem.fit.taken(state.U, state.V, *state.aux)
-        residuals = rule.problem.fit.squared_residuals(state.U, state.V, *state.aux)[:, 0] ** 0.5
+        share, norm = rule.problem.fit.taken(*rule.factors(state))
+        residuals = rule.problem.fit.squared_residuals(*rule.factors(state))[:, 0] ** 0.5
         return {
             "outlier_share_": share[:, 0],
             "outlier_norm_": norm[:, 0],

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
+from lognmf.core.solvers.fast import check_supported
 from lognmf.graph import knn_graph
 from lognmf.parameters import check_integer
 
@@ -69,6 +70,12 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> S
         X = _known(X, M)
     _check_range(estimator, X)
     return Samples(X, M)
+
+
+def check_solver(solver: str, data: Samples) -> None:
+    """Refuse data that the solver cannot take."""
+    if solver == "fast":
+        check_supported(data.X, data.M)
 
 
 def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:

@@ -48,6 +48,8 @@ def followers(
     parameters = estimator.get_params()
     for i in places:
         setting, seed = pairs[i]
+        if (parameters | setting)["solver"] != "mu":
+            continue  # the fast solver's steps depend on γ also where no sample is set aside
         part = {name: v for name, v in setting.items() if name != _OUTLIERS}
         groups.setdefault(_problem(parameters | setting, part, seed), []).append(i)
     starts: dict[str, tuple[Robust, float]] = {}

@@ -92,16 +92,18 @@ def dask(tasks: Iterable[Task], jobs: int) -> Iterator[Done | None]:
     try:
         from distributed import Client, as_completed, get_client
     except ImportError as error:
-        msg = 'The executor "dask" needs Dask: run pip install "dask[distributed]", or use "processes".'
+        msg = 'The executor "dask" needs Dask: run pip install "lognmf[dask]", or use "processes".'
         raise ValueError(msg) from error
     try:
         client, own = get_client(), False
     except ValueError:
-        client, own = Client(n_workers=jobs, threads_per_worker=1), True
+        client, own = Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None), True
     try:
         running = {client.submit(perform, task, pure=False): task for task in tasks}
         for future in as_completed(running):
-            yield running[future], future.result()
+            lost = future.exception()  # what `perform` meets is in its outcome: this is a worker's death
+            told = f"Dask could not compute this: {type(lost).__name__}: {lost}"
+            yield running[future], future.result() if lost is None else Outcome((), 0.0, {}, told)
     finally:
         if own:
             client.close()

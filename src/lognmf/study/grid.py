@@ -337,7 +337,7 @@ def _count_outliers(rule: Any, state: State) -> list[int | None]:
     fit: Any = getattr(getattr(rule, "problem", None), "fit", None)
     if not hasattr(fit, "taken"):
         return [None] * state.batch
-    share, _ = fit.taken(state.U, state.V, *state.aux)
+    share, _ = fit.taken(*rule.factors(state))
     return [int(count) for count in to_numpy(total(like(share > 0, share), axis=0))]
 
 

@@ -201,7 +201,7 @@ def _course(model: Any, X: np.ndarray) -> tuple[dict[str, Any], dict[str, np.nda
     factors = {"U": U.astype(np.float32), "V": V.astype(np.float32)}
     fit: Any = getattr(getattr(rule, "problem", None), "fit", None)
     if hasattr(fit, "taken"):
-        factors["share"] = to_numpy(fit.taken(state.U, state.V, *state.aux)[0])[:, 0].astype(np.float32)
+        factors["share"] = to_numpy(fit.taken(*rule.factors(state))[0])[:, 0].astype(np.float32)
     return row, factors
 
 

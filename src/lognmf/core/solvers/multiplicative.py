@@ -10,6 +10,7 @@ import numpy as np
 from lognmf.core.arrays import Array, by_rows, namespace, product, total, without_subnormals
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import fused
+from lognmf.core.solvers.gauge import multiply_on_sphere, unit_columns
 from lognmf.core.state import State
 from lognmf.core.terms.protocol import Halves, Penalty
 
@@ -49,13 +50,16 @@ class Multiplicative:
     """One iteration in the paper's order: S, then U, then V. Carries ``X @ U``.
 
     The ``X @ U`` of the V update serves the next S step and the objective, so an
-    iteration needs two products with ``X``.
+    iteration needs two products with ``X``. With ``gauge="unit"`` the columns of U have unit norm.
     """
 
     problem: Problem
+    gauge: str = "free"
 
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step."""
+        if self.gauge == "unit":
+            U, V = unit_columns(U, V)
         return State(U, V, (product(self.problem.fit.X, U),))
 
     def step(self, state: State) -> State:
@@ -69,7 +73,8 @@ class Multiplicative:
         """The steps of U and V against the same S."""
         problem, fit = self.problem, self.problem.fit
         U_old, V, (XU,) = state.U, state.V, state.aux
-        U = multiply(U_old, fit.halves_U(U_old, V, kept), problem.on_U)
+        update = multiply_on_sphere if self.gauge == "unit" else multiply
+        U = update(U_old, fit.halves_U(U_old, V, kept), problem.on_U)
         XU = product(fit.X, U)
         V = multiply(V, fit.halves_V(U, V, XU, kept, U_old), problem.on_V)
         return State(U, V, (XU,))
@@ -77,9 +82,13 @@ class Multiplicative:
     def value(self, state: State) -> Array:
         return self.problem.value(state.U, state.V, *state.aux)
 
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
+        """U, V and ``X @ U`` of a state."""
+        return state.U, state.V, state.aux[0]
+
     def squared_error(self, state: State) -> Array:
         """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
         return total(self.problem.fit.squared_residuals(state.U, state.V, *state.aux), axis=0)
 
     def take(self, index: np.ndarray) -> Multiplicative:
-        return Multiplicative(self.problem.take(index))
+        return Multiplicative(self.problem.take(index), self.gauge)

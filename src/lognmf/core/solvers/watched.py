@@ -31,7 +31,7 @@ class Watched:
         """The state from which to step."""
         state = self.rule.start(U, V)
         never = namespace(V).zeros_like(V[:1, :, 0]) > 0
-        return State(U, V, (*state.aux, never))
+        return State(state.U, state.V, (*state.aux, never))
 
     def step(self, state: State) -> State:
         plain, ever = self.seen(state)
