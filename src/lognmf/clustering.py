@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from numbers import Integral
 from typing import Any
@@ -59,7 +58,7 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
         msg = f"n_clusters must be an integer from 1 to {n}, the number of samples; got {n_clusters!r}."
         raise ValueError(msg)
     kmeans = KMeans(n_clusters, n_init=n_init, random_state=random_state)
-    with warnings.catch_warnings(), threads_for(2 * math.prod(V.shape) * n_clusters):
+    with warnings.catch_warnings(), threads_for(V, n_clusters, share=False):
         # Equal codes belong together; that this leaves fewer clusters is no trouble.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
         labels = kmeans.fit_predict(V)

@@ -1,9 +1,12 @@
 """One thread of BLAS for small problems, and the old number afterwards."""
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-from lognmf.core.threads import SMALL_PRODUCT, threads_for
+from lognmf.core.arrays import SHARED_PRODUCTS, by_rows, gram, product, product_t
+from lognmf.core.threads import threads_for
 
 
 def numbers():
@@ -23,18 +26,53 @@ def two_threads():
         library.set_num_threads(number)
 
 
+SMALL = np.ones((1 << 11, 1 << 11)), 1
+MIDDLE = np.ones((1 << 11, 1 << 11)), 2
+WIDE = np.ones((1 << 11, 1 << 11)), 32
+
+
 def test_small_problems_have_one():
-    with threads_for(SMALL_PRODUCT):
+    with threads_for(*SMALL):
         assert set(numbers()) == {1}
+        assert not SHARED_PRODUCTS.get()
     assert set(numbers()) == {2}
 
 
-def test_large_problems_keep_theirs():
-    with threads_for(SMALL_PRODUCT + 1):
+@pytest.mark.parametrize(
+    ("X", "columns", "share"), [(*MIDDLE, True), (*WIDE, False), (sp.csr_array(WIDE[0]), 32, True)]
+)
+def test_others_keep_theirs(X, columns, share):
+    with threads_for(X, columns, share=share):
+        assert set(numbers()) == {2}
+        assert not SHARED_PRODUCTS.get()
+
+
+def test_wide_products_are_shared_out(rng):
+    """By us: BLAS has one thread. The same numbers, and in our threads nothing is shared out again."""
+    F, G = rng.random((1 << 11, 4, 8)), rng.random((1 << 11, 4, 8))
+    X = rng.random((1 << 11, 1 << 11))
+    expected = product(X, F), product_t(X, G), gram(F, G)
+    with threads_for(X, 32):
+        assert SHARED_PRODUCTS.get()
+        assert set(numbers()) == {1}
+        found = product(X, F), product_t(X, G)
+        found += (gram(F, G),)
+        many = np.ones((1 << 14, 4, 8))
+        inside = by_rows(lambda rows: np.full_like(many[rows], SHARED_PRODUCTS.get()), many)
+    assert not SHARED_PRODUCTS.get()
+    assert not inside[-1].any()
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_tensors_are_left_alone():
+    torch = pytest.importorskip("torch")
+    with threads_for(torch.ones((4, 4)), 1):
         assert set(numbers()) == {2}
 
 
 def test_an_error_gives_them_back():
-    with pytest.raises(KeyError), threads_for(1):
+    with pytest.raises(KeyError), threads_for(*WIDE):
         raise KeyError
     assert set(numbers()) == {2}
+    assert not SHARED_PRODUCTS.get()

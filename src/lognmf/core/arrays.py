@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -29,6 +30,11 @@ BLOCK_NUMBERS = 1 << 17
 
 NARROW = 160
 """Columns up to which a product with Xᵀ is taken the other way round; measured."""
+
+SHARED_PRODUCTS: ContextVar[bool] = ContextVar("shared_products", default=False)
+"""Whether wide products are shared out among our own threads, BLAS having one (`threads_for`).
+
+False in those threads themselves, as in every new one."""
 
 Matrix: TypeAlias = Any
 """A dense array or a sparse matrix: whatever can stand left of a product."""
@@ -120,7 +126,23 @@ def product(M: Matrix, F: Array) -> Array:
     """``M @ F_b`` for every setting b as one wide product: (m, n) × (n, B, k) → (m, B, k)."""
     xp = namespace(F)
     n, B, k = F.shape
-    return xp.reshape(M @ xp.reshape(F, (n, B * k)), (M.shape[0], B, k))
+    wide = xp.reshape(F, (n, B * k))
+    if SHARED_PRODUCTS.get() and isinstance(M, np.ndarray) and isinstance(F, np.ndarray):
+        return _shared_product(M, wide).reshape(M.shape[0], B, k)
+    return xp.reshape(M @ wide, (M.shape[0], B, k))
+
+
+def _shared_product(M: np.ndarray, N: np.ndarray) -> np.ndarray:
+    """``M @ N`` of matrices or stacks of them, the first axis shared out among our own threads."""
+    out = np.empty((*M.shape[:-1], N.shape[-1]), dtype=np.result_type(M, N))
+    edges = np.linspace(0, M.shape[0], _cores() + 1).astype(int)
+
+    def fill(part: int) -> None:
+        own = slice(edges[part], edges[part + 1])
+        np.matmul(M[own], N if N.ndim == 2 else N[own], out=out[own])
+
+    _in_threads(fill, range(_cores()))
+    return out
 
 
 def product_t(X: Matrix, F: Array) -> Array:
@@ -135,7 +157,10 @@ def product_t(X: Matrix, F: Array) -> Array:
 def gram(F: Array, G: Array) -> Array:
     """``F_bᵀ G_b`` for every setting b: (n, B, k) × (n, B, l) → (B, k, l)."""
     xp = namespace(F)
-    return xp.matmul(xp.permute_dims(F, (1, 2, 0)), xp.permute_dims(G, (1, 0, 2)))
+    left, right = xp.permute_dims(F, (1, 2, 0)), xp.permute_dims(G, (1, 0, 2))
+    if SHARED_PRODUCTS.get() and isinstance(F, np.ndarray):
+        return _shared_product(left, right)
+    return xp.matmul(left, right)
 
 
 def mix(F: Array, M: Array) -> Array:
@@ -169,22 +194,28 @@ def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
         rows = slice(start, min(start + step, n))
         out[rows] = function(rows)
 
-    rest = range(step, n, step)
+    _in_threads(fill, range(step, n, step))
+    return out
+
+
+def _in_threads(work: Callable[[int], None], parts: range) -> None:
     try:
-        list(_workers().map(fill, rest))
+        list(_workers().map(work, parts))
     except RuntimeError as error:
         # No thread can be started any more when the interpreter shuts down.
         if "shutdown" not in str(error):
             raise
-        for start in rest:
-            fill(start)
-    return out
+        for part in parts:
+            work(part)
 
 
 @functools.cache
 def _workers() -> ThreadPoolExecutor:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return ThreadPoolExecutor(max_workers=cores, thread_name_prefix="lognmf")
+    return ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="lognmf")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def kernels(F: Array) -> Any:

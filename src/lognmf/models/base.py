@@ -155,7 +155,7 @@ class FactorModel(
         features = {name: getattr(self, name) for name in _FEATURES if hasattr(self, name)}
         try:
             data = check_samples(self, X, reset=True, mask=mask)
-            with threads_for(self._largest_product(data.X)):
+            with threads_for(data.X, self.n_components * self.n_init):
                 return self._fit_checked(data, given)
         except BaseException:
             # What the last fit said of its features goes with what is left of that fit.
@@ -163,10 +163,6 @@ class FactorModel(
                 self.__dict__.pop(name, None)
             self.__dict__.update(features)
             raise
-
-    def _largest_product(self, X: Matrix) -> int:
-        """Operations of the product of ``X`` with a factor."""
-        return 2 * math.prod(X.shape) * self.n_components * self.n_init
 
     def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
         check_solver(getattr(self, "solver", "mu"), data)
@@ -259,7 +255,7 @@ class FactorModel(
     def _encode(self, data: Samples) -> Array:
         """Codes (m, k) of checked samples."""
         U = like(to_numpy(self.components_).T, factor_pattern(data.X))
-        with threads_for(self._largest_product(data.X)):
+        with threads_for(data.X, self.n_components):
             rule, state = Codes.of(data.X, U, M=data.M, **self._code_options())
             solution = iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2)
         return _copy(solution.state.V[0, ...])

@@ -21,6 +21,7 @@ from lognmf.core.kmeans import kmeans
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import Watched
 from lognmf.core.state import State
+from lognmf.core.threads import threads_for
 from lognmf.graph import knn_graph
 from lognmf.models.validation import Samples, check_samples
 from lognmf.study.duplicates import copied, followers, same_problems
@@ -233,13 +234,14 @@ class _Run:
         weights = {name: like([float(s[name]) for s, _ in pairs], V) for name in model._weights}
         rule = model._rule(self.data, self._graph(model, pairs), weights)
         stepping = Watched(rule) if watched else rule
-        solution = iterate(
-            stepping,
-            stepping.start(*model._prepare(U, V)),
-            max_iter=model.max_iter,
-            tol=model.tol,
-            eval_every=model.eval_every,
-        )
+        with threads_for(self.data.X, model.n_components * len(pairs)):
+            solution = iterate(
+                stepping,
+                stepping.start(*model._prepare(U, V)),
+                max_iter=model.max_iter,
+                tol=model.tol,
+                eval_every=model.eval_every,
+            )
         state, ever = Watched.seen(solution.state) if watched else (solution.state, None)
         outliers = _count_outliers(rule, state)
         columns = {

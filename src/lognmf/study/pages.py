@@ -113,7 +113,8 @@ def _summary(scope: Scope, found: Sequence[Finding]) -> Section:
     if known:
         high, _ = agreement(judged, OURS, highest=True)
         text.append(
-            f"Without AR, whose crop is another one, and without the 60 % removals, {reached} of {known} "
+            "Without AR, whose pictures may be others than the paper's, and without the 60 % removals, "
+            f"{reached} of {known} "
             f"numbers of LS-NMF and RLS-NMF are at most {CLOSE:g} points below the paper's, or above "
             f"them; {high} of {known} if each metric may have a setting of its own."
         )
