@@ -23,3 +23,28 @@ def data_home():
     if not folder or not Path(folder).is_dir():
         pytest.skip("LOGNMF_DATA does not name a folder with the benchmark data sets")
     return Path(folder)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command: exit code, standard output, standard error."""
+    from lognmf import cli
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as caught:
+            cli.main([str(argument) for argument in arguments])
+        shown = capsys.readouterr()
+        return caught.value.code, shown.out, shown.err
+
+    return run
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Blank pictures, for the many tests that look at something else."""
+    from matplotlib.figure import Figure
+
+    from lognmf import plots
+
+    for name in plots.__all__:
+        monkeypatch.setattr(plots, name, lambda *_, **__: Figure(figsize=(1, 1)))

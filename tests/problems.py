@@ -1,5 +1,7 @@
 """Small problems of every kind, for contract tests, and what a model of any kind can be asked."""
 
+import tracemalloc
+
 import numpy as np
 
 from lognmf.core.arrays import like
@@ -57,3 +59,14 @@ def names(cls):
 def monotone(cls):
     """Whether the objective never rises."""
     return cls.__name__ != "RobustManifoldNMF"
+
+
+def peak_numbers(model, X):
+    """Numbers of 8 bytes that a fit allocates at most beyond ``X``, everything being loaded."""
+    model.fit(X)
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        return tracemalloc.get_traced_memory()[1] / 8
+    finally:
+        tracemalloc.stop()

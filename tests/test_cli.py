@@ -7,11 +7,10 @@ import signal
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from matplotlib.figure import Figure
 from sklearn.preprocessing import normalize
 
 import lognmf
-from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, cli, load, plots
+from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, cli, load
 from lognmf.comparison import compare
 from lognmf.models.base import FactorModel
 from lognmf.results import COMPARISON_FILES, FILES
@@ -30,30 +29,10 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def no_pictures(monkeypatch):
-    """Blank pictures, for the many tests that look at something else."""
-    for name in plots.__all__:
-        monkeypatch.setattr(plots, name, lambda *_, **__: Figure(figsize=(1, 1)))
-
-
-@pytest.fixture
 def X(rng):
     X = rng.random((20, 6))
     np.save("x.npy", X)
     return X
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            cli.main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return caught.value.code, shown.out, shown.err
-
-    return run
 
 
 def names(folder):

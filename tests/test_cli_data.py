@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
-from lognmf import cli, datasets, plots
+from lognmf import datasets, plots
 
 
 @pytest.fixture(autouse=True)
@@ -19,19 +19,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.delenv("LOGNMF_DATA", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            cli.main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return caught.value.code, shown.out, shown.err
-
-    return run
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """``lognmf reproduce`` as a user meets it."""
 
 import pytest
-from matplotlib.figure import Figure
 
-from lognmf import cli, plots
 from lognmf.study import paper, reproduce
 from lognmf.study.protocol import PRESETS, WEIGHTS, Preset
 from lognmf.study.spec import Data
@@ -13,27 +11,12 @@ FAST = ["reproduce", "table5", "--preset", "tiny", "--datasets", "orl", "--execu
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch, no_pictures):
     """A folder of its own, a preset of one value, and few digits in the place of ORL."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(PRESETS, "tiny", Preset(dict.fromkeys(WEIGHTS, (0.1,)), 2, seeds=(1, 2)))
     monkeypatch.setitem(paper.DATASETS, "ORL", Data("digits", 25))
-    for name in plots.__all__:
-        monkeypatch.setattr(plots, name, lambda *_, **__: Figure(figsize=(1, 1)))
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            cli.main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return caught.value.code, shown.out, shown.err
-
-    return run
 
 
 def test_one_table_then_again(run, here, monkeypatch):
@@ -125,3 +108,22 @@ def test_help(run):
     assert code == 0
     for word in ("table7", "fig-gamma", "--time-limit", "--merge"):
         assert word in out
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["--executor", "abacus"], "--executor must be one of"),
+        (["--jobs", "0"], "--jobs must be an integer >= 1; got 0"),
+        (["--device", "abacus"], "device must be a name of torch"),
+        (["--merge", "gone.db"], "gone.db is not there"),
+    ],
+)
+def test_means_that_are_not_there_are_refused_before_any_work(run, here, given, sentence):
+    if "--device" in given:
+        pytest.importorskip("torch")
+    code, out, err = run(*FAST, "--out", "r", *given)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+    assert not (here / "r").exists()

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-from lognmf import cli, load, metrics, plots, screen, tune
+from lognmf import load, metrics, screen, tune
 from lognmf.models.base import FactorModel
 from lognmf.results import FILES
 from lognmf.study.tune import ITERATIONS, WEIGHTS
@@ -25,25 +24,6 @@ def here(tmp_path, monkeypatch, rng):
     X = np.repeat(np.eye(3).repeat(3, axis=1), 12, axis=0) * rng.random((36, 9)) + 0.02 * rng.random((36, 9))
     np.save("x.npy", X / np.linalg.norm(X, axis=1, keepdims=True))
     return tmp_path
-
-
-@pytest.fixture
-def no_pictures(monkeypatch):
-    for name in plots.__all__:
-        monkeypatch.setattr(plots, name, lambda *_, **__: Figure(figsize=(1, 1)))
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command: exit code, standard output, standard error."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            cli.main([str(argument) for argument in arguments])
-        shown = capsys.readouterr()
-        return caught.value.code, shown.out, shown.err
-
-    return run
 
 
 def read(folder):

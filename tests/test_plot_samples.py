@@ -67,8 +67,13 @@ def test_missing_entries_do_not_spoil_the_scale(X):
 
 
 def test_constant_data():
-    plots.samples(np.zeros((3, 4)), image_shape=(2, 2)).canvas.draw()
-    plots.samples(np.zeros((3, 4))).canvas.draw()
+    """Nothing to scale by: still drawn, without a warning."""
+    pictures = plots.samples(np.zeros((3, 4)), image_shape=(2, 2))
+    assert len(images(pictures)) == 3
+    assert all(np.isfinite(image.get_clim()).all() for image in images(pictures))
+    for figure in (pictures, plots.samples(np.zeros((3, 4)))):
+        figure.canvas.draw()
+        assert figure.axes
 
 
 def test_too_many_classes_are_told(rng):

@@ -19,13 +19,6 @@ TUNED = {"tuning.csv", "sensitivity.png"}
 MODELS = {"ls-nmf": LogSparseNMF, "rls-nmf": RobustLogSparseNMF}
 
 
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """Blank pictures, for the tests that look at something else."""
-    for name in ("convergence", "parts", "embedding"):
-        monkeypatch.setattr(plots, name, lambda *_, **__: Figure(figsize=(1, 1)))
-
-
 def make_run(name="rls-nmf", y=None, seed=0, **table):
     X = np.random.default_rng(seed).random((12, 6))
     X[4] *= 20

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
+from lognmf.core import arrays
 from lognmf.core.arrays import SHARED_PRODUCTS, by_rows, gram, product, product_t
 from lognmf.core.threads import threads_for
 
@@ -14,7 +15,9 @@ def numbers():
 
 
 @pytest.fixture(autouse=True)
-def two_threads():
+def two_threads(monkeypatch):
+    monkeypatch.setattr(arrays, "cores", lambda: 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     before = numbers()
     for library in libraries:
@@ -63,6 +66,17 @@ def test_wide_products_are_shared_out(rng):
     assert not inside[-1].any()
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "used"), [("1", 1), ("2", 2), ("9", 2), ("0", 1), ("", 2), ("two", 2), (None, 2)]
+)
+def test_our_threads_heed_what_blas_does(monkeypatch, allowed, used):
+    if allowed is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", allowed)
+    assert arrays.own_threads() == used
+    with threads_for(*WIDE):
+        assert SHARED_PRODUCTS.get() == (used > 1)
 
 
 def test_tensors_are_left_alone():

@@ -105,6 +105,7 @@ def test_limits(tmp_path, target, ending):
     refused(path, target, "3 files of 1003 bytes, and at most", most_bytes=1002)
     refused(path, target, "and at most 2 files", most_files=2)
     unpack(path, target, most_bytes=1003, most_files=3)
+    assert contents(target) == CONTENT
 
 
 def test_a_header_that_lies_about_the_size(tmp_path, target):

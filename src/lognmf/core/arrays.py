@@ -135,13 +135,14 @@ def product(M: Matrix, F: Array) -> Array:
 def _shared_product(M: np.ndarray, N: np.ndarray) -> np.ndarray:
     """``M @ N`` of matrices or stacks of them, the first axis shared out among our own threads."""
     out = np.empty((*M.shape[:-1], N.shape[-1]), dtype=np.result_type(M, N))
-    edges = np.linspace(0, M.shape[0], _cores() + 1).astype(int)
+    parts = own_threads()
+    edges = np.linspace(0, M.shape[0], parts + 1).astype(int)
 
     def fill(part: int) -> None:
         own = slice(edges[part], edges[part + 1])
         np.matmul(M[own], N if N.ndim == 2 else N[own], out=out[own])
 
-    _in_threads(fill, range(_cores()))
+    _in_threads(fill, range(parts))
     return out
 
 
@@ -179,8 +180,8 @@ def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
     """``function(rows)`` for blocks of rows of ``F``, put together again.
 
     Elementwise work on a large batch is bound by memory unless its temporaries stay in the
-    cache, so NumPy arrays are taken in small blocks, several at a time on as many threads
-    as there are cores. Other libraries, and small arrays, are taken whole.
+    cache, so NumPy arrays are taken in small blocks, several at a time in our own
+    threads. Other libraries, and small arrays, are taken whole.
     """
     n, a_row = F.shape[0], math.prod(F.shape[1:])
     step = max(1, BLOCK_NUMBERS // max(1, a_row))
@@ -211,10 +212,17 @@ def _in_threads(work: Callable[[int], None], parts: range) -> None:
 
 @functools.cache
 def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="lognmf")
+    return ThreadPoolExecutor(max_workers=own_threads(), thread_name_prefix="lognmf")
 
 
-def _cores() -> int:
+def own_threads() -> int:
+    """Threads we use: one for each core, or as few as OMP_NUM_THREADS, which BLAS heeds too, allows."""
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores(), max(1, int(allowed))) if allowed.isdecimal() else cores()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-from lognmf.core.arrays import SHARED_PRODUCTS, Matrix, is_torch
+from lognmf.core.arrays import SHARED_PRODUCTS, Matrix, is_torch, own_threads
 
 SMALL_PRODUCT = 1 << 23
 """Floating-point operations up to which a product is left to one thread."""
@@ -37,7 +37,7 @@ def threads_for(X: Matrix, columns: int, *, share: bool = True) -> Iterator[None
     Without ``share`` wide products are left to BLAS.
     """
     operations = 2 * (X.nnz if sp.issparse(X) else math.prod(X.shape)) * columns
-    shared = share and operations >= WIDE_PRODUCT and isinstance(X, np.ndarray)
+    shared = share and operations >= WIDE_PRODUCT and isinstance(X, np.ndarray) and own_threads() > 1
     if is_torch(X) or (operations > SMALL_PRODUCT and not shared):
         yield
         return

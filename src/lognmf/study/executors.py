@@ -72,10 +72,11 @@ def _one_pool(task: Task | None, waiting: Iterator[Task], jobs: int) -> Any:
 
 
 def _begin_worker() -> None:
-    """One thread for products; Ctrl-C is for the parent; no worker outlives it."""
+    """One thread; Ctrl-C is for the parent; no worker outlives it."""
     from threadpoolctl import threadpool_limits
 
-    threadpool_limits(1)
+    threadpool_limits(1)  # of BLAS, which has begun by now
+    os.environ["OMP_NUM_THREADS"] = "1"  # of our own, and of what is loaded later
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 

@@ -13,10 +13,10 @@ from lognmf.parameters import check_choice
 from lognmf.study.paper import DATASETS, targets
 from lognmf.study.protocol import PRESETS
 from lognmf.study.recipes import Scope
-from lognmf.study.run import Progress, Report, compute, in_words, missing, outlook, usual_jobs
+from lognmf.study.run import Progress, Report, check_means, compute, in_words, missing, outlook, usual_jobs
 from lognmf.study.samples import size
 from lognmf.study.spec import Cell, Data
-from lognmf.study.store import StudyStore
+from lognmf.study.store import StudyStore, existing
 
 __all__ = ["STORE", "check_out", "plan", "reproduce"]
 
@@ -92,8 +92,11 @@ def reproduce(
             f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
         )
         raise ValueError(msg)
+    check_means(executor, jobs, device)
     _check_data(scope)
     folder = check_out(out)
+    for other in merge:
+        existing(other)
     folder.mkdir(parents=True, exist_ok=True)
     store = StudyStore(folder / STORE)
     for other in merge:
@@ -195,7 +198,8 @@ def _check_data(scope: Scope) -> None:
 def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | None) -> str:
     jobs = jobs or usual_jobs(device)
     seconds = outlook(todo, device, jobs)
-    where = f"{device} and {jobs} processes" if device else f"{jobs} processes"
+    where = f"{jobs} process{'es' * (jobs > 1)}"
+    where = f"{device} and {where}" if device else where
     fits = sum(piece.fits for piece in todo)
     return f"{name}: {fits} fits in {len(todo)} pieces on {where}, about {in_words(seconds)}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lognmf.core.arrays import cores
 from lognmf.parameters import check_choice, check_integer
 from lognmf.study.costs import expected_seconds, piece_size
 from lognmf.study.executors import EXECUTORS, Done, beside
@@ -18,7 +18,7 @@ from lognmf.study.spec import Cell, Piece, pieces
 from lognmf.study.store import Outcome, StudyStore
 from lognmf.study.work import Task, on_device
 
-__all__ = ["Progress", "Report", "compute", "in_words", "missing", "outlook", "usual_jobs"]
+__all__ = ["Progress", "Report", "check_means", "compute", "in_words", "missing", "outlook", "usual_jobs"]
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,8 @@ def compute(
     -------
     Report
     """
-    check_choice("executor", executor, EXECUTORS)
+    check_means(executor, jobs, device)
     jobs = usual_jobs(device) if jobs is None else jobs
-    check_integer("jobs", jobs, 1)
-    if device is not None:
-        place(np.zeros((1, 1)), device, None)  # refuses one that is not there
     todo = missing(cells, store)
     began = time.perf_counter()
     deadline = None if limit is None else began + limit
@@ -144,6 +141,15 @@ def compute(
             on_piece(Progress(task.piece, outcome, sum(counts.values()), len(todo), seconds, left))
     left = sum(not store.is_done(piece) for piece in expected)
     return Report(counts[True], counts[False], left, time.perf_counter() - began)
+
+
+def check_means(executor: str, jobs: int | None, device: str | None) -> None:
+    """Refuse an executor, a number of processes or a device that there is not."""
+    check_choice("executor", executor, EXECUTORS)
+    if jobs is not None:
+        check_integer("jobs", jobs, 1)
+    if device is not None:
+        place(np.zeros((1, 1)), device, None)
 
 
 def _outcomes(
@@ -167,11 +173,6 @@ def _outcomes(
     here.sort(key=lambda piece: -expected_seconds(piece, None))
     others = EXECUTORS[executor](wanted(here, None), jobs)
     return beside(EXECUTORS["inline"](wanted(there, device), 1), others) if there else others
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def usual_jobs(device: str | None) -> int:

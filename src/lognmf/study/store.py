@@ -104,6 +104,14 @@ class Outcome:
     arrays: Mapping[int, bytes] = field(default_factory=dict)
 
 
+def existing(path: str | os.PathLike[str]) -> StudyStore:
+    """The store in a file; refused if there is none, or something else in it."""
+    if not Path(path).is_file():
+        msg = f"{path} is not there: give the study.db of another run."
+        raise ValueError(msg)
+    return StudyStore(path)
+
+
 class StudyStore:
     """The pieces of a study and their rows, in one SQLite file.
 
@@ -202,10 +210,7 @@ class StudyStore:
 
     def merge(self, other: str | os.PathLike[str]) -> int:
         """Take over the pieces of another store that are not done here; returns how many rows came."""
-        if not Path(other).is_file():
-            msg = f"{other} is not there: give the study.db of another run."
-            raise ValueError(msg)
-        StudyStore(other)  # refuses a file that is something else
+        existing(other)
         with closing(_open(self.path)) as file:
             file.execute("ATTACH ? AS other", (str(Path(other).resolve()),))
             with file:
