@@ -233,7 +233,7 @@ def run(options):
     for name in options.data:
         X, y = data.load(name)
         X, k, W = np.ascontiguousarray(X), len(np.unique(y)), knn_graph(X, 5)
-        for seed in range(options.seeds):
+        for seed in options.seeds:
             for model, settings in SETTINGS.items():
                 if "mu" in options.stages:
                     baseline(name, X, W, k, model, seed, baselines)
@@ -312,7 +312,7 @@ def main():
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--data", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1))
     parser.add_argument(
         "--stages", nargs="+", default=("mu", "fast", "plain"), choices=("mu", "fast", "plain")
     )
@@ -323,7 +323,7 @@ def main():
         read(options.read)
         return
     if options.quick:
-        options.data, options.seeds = SETS[:2], 1
+        options.data, options.seeds = SETS[:2], (0,)
     run(options)
 
 

@@ -34,20 +34,22 @@ def with_twin(rule):
     return Fast(Costs(rule.problem, rule.costs.rows_of_V, sweeps), rule.gauge)
 
 
+@pytest.mark.parametrize("work", [compiled, sweeps])
 class TestColouring:
-    def test_no_edge_within_a_colour_and_every_row_once(self, rng):
+    def test_no_edge_within_a_colour_and_every_row_once(self, work, rng):
         X = samples(rng, 60, 9)
         W = knn_graph(X, 4)
-        rows = visit(W + sp.eye_array(60))
+        rows = visit(W + sp.eye_array(60), work)
         assert sorted(rows.order) == list(range(60))
         for c in range(len(rows.bounds) - 1):
             of_colour = rows.order[rows.bounds[c] : rows.bounds[c + 1]]
             assert len(of_colour)
             assert W[of_colour][:, of_colour].nnz == 0
         np.testing.assert_allclose(rows.degree, W.sum(axis=1))  # loops do not count
+        np.testing.assert_array_equal(rows.order, visit(W, sweeps).order)
 
-    def test_graph_without_edges(self):
-        rows, free = visit(sp.csr_array((5, 5))), independent(5)
+    def test_graph_without_edges(self, work):
+        rows, free = visit(sp.csr_array((5, 5)), work), independent(5)
         assert rows.bounds.tolist() == free.bounds.tolist() == [0, 5]
 
 
@@ -68,7 +70,7 @@ class TestTwin:
         X, U, V = self.arrays(rng, dtype)
         kept = rng.random((50, 2)).astype(dtype) if robust else np.zeros((0, 2))
         weight, lam = scale * np.array([0.1, 0.0]), np.array([0.5, 0.0])
-        arguments = V, product(X, U), gram(U, U), kept, visit(knn_graph(X, 3)), lam, weight
+        arguments = V, product(X, U), gram(U, U), kept, visit(knn_graph(X, 3), sweeps), lam, weight
         ours, twin = (w.sweep(*arguments, CONCAVE[penalty], 3) for w in (compiled, sweeps))
         assert ours.dtype == dtype
         np.testing.assert_allclose(ours, twin, atol=1e-10 if dtype == np.float64 else 1e-5)
@@ -84,7 +86,7 @@ class TestTwin:
 
     def test_scales_sums_and_steps(self, penalty, dtype, rng):
         X, U, V = self.arrays(rng, dtype)
-        rows, concave = visit(knn_graph(X, 3)), CONCAVE[penalty]
+        rows, concave = visit(knn_graph(X, 3), sweeps), CONCAVE[penalty]
         tolerance = {"rtol": 1e-10 if dtype == np.float64 else 1e-5}
         rough = sweeps.roughness(V, rows)
         np.testing.assert_allclose(compiled.roughness(V, rows), rough, **tolerance)
@@ -121,7 +123,7 @@ def test_newton_scale_never_rises_and_finds_the_minimum(penalty, seed, weights):
     rng = np.random.default_rng(seed)
     X = samples(rng)
     U, V = factors(rng, X, 1, 3)
-    rows, concave = visit(knn_graph(X, 3)), CONCAVE[penalty]
+    rows, concave = visit(knn_graph(X, 3), sweeps), CONCAVE[penalty]
     alpha, beta, lam = (np.array([w]) for w in weights)
     rough = sweeps.roughness(V, rows)
 

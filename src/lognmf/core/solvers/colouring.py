@@ -6,6 +6,7 @@ they can be minimised side by side, and one colour after another is exact Gauss-
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -35,14 +36,15 @@ class Visit(NamedTuple):
     degree: np.ndarray
 
 
-def visit(W: sp.sparray) -> Visit:
+def visit(W: sp.sparray, kernels: ModuleType) -> Visit:
     """The rows of the symmetric graph ``W`` (n, n) by colour, the most connected rows first."""
     W = sp.csr_array(W, dtype=np.float64, copy=True)
-    W.setdiag(0)  # a loop joins a row to itself: it adds nothing to Tr(VᵀLV)
+    if W.diagonal().any():  # a loop joins a row to itself: it adds nothing to Tr(VᵀLV)
+        W.setdiag(0)
     W.eliminate_zeros()
     W.sort_indices()
     indptr, indices = W.indptr.astype(np.int64), W.indices.astype(np.int64)
-    colour = _greedy_colours(indptr.tolist(), indices.tolist())
+    colour = kernels.greedy_colours(np.argsort(-np.diff(indptr), kind="stable"), indptr, indices)
     order = np.argsort(colour, kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(colour))])
     degree = np.asarray(W.sum(axis=1)).reshape(-1)
@@ -60,16 +62,3 @@ def independent(n: int) -> Visit:
         nothing,
         np.zeros(n),
     )
-
-
-def _greedy_colours(indptr: list[int], indices: list[int]) -> np.ndarray:
-    """Each row the first colour that none of its neighbours has."""
-    n = len(indptr) - 1
-    colour = [-1] * n
-    for i in sorted(range(n), key=lambda i: indptr[i] - indptr[i + 1]):
-        taken = {colour[j] for j in indices[indptr[i] : indptr[i + 1]]}
-        first = 0
-        while first in taken:
-            first += 1
-        colour[i] = first
-    return np.array(colour, dtype=np.int64)

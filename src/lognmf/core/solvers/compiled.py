@@ -79,8 +79,10 @@ def _sweep(F, A, G, kept, order, bounds, indptr, indices, edges, degree, lam, we
                     if graph > 0:
                         for e in range(indptr[i], indptr[i + 1]):
                             strength = graph * edges[e]
+                            # A row of its own, with an index that cannot count from the end: half the time.
+                            neighbour = F[np.uint64(indices[e]), np.uint64(b)]
                             for r in range(k):
-                                target[r] += strength * F[indices[e], b, r]
+                                target[r] += strength * neighbour[r]
                     for r in range(k):
                         v[r, t] = F[i, b, r]
                         a[r, t] = target[r]
@@ -310,3 +312,21 @@ def _scaled(out, F, factors, tiny):
             for r in range(k):
                 x = F[i, b, r] * factors[b, r]
                 out[i, b, r] = x if x >= tiny else 0.0
+
+
+def greedy_colours(order: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    colour = np.full(len(order), -1, dtype=np.int64)
+    _greedy_colours(colour, order, indptr, indices)
+    return colour
+
+
+@_compiled
+def _greedy_colours(colour, order, indptr, indices):
+    taken_by = np.full(colour.shape[0] + 1, -1, dtype=np.int64)  # the last row next to each colour
+    for i in order:
+        for e in range(indptr[i], indptr[i + 1]):
+            taken_by[colour[indices[e]]] = i  # place −1, the last, is for rows without a colour
+        first = 0
+        while taken_by[first] == i:
+            first += 1
+        colour[i] = first

@@ -94,8 +94,9 @@ class Fast:
         fit = problem.fit
         check_supported(fit.X, getattr(fit, "M", None))
         graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
-        rows = visit(graphs[0].exact_W) if graphs else independent(fit.X.shape[0])
-        return cls(Costs(problem, rows, kernels()), gauge)
+        work = kernels()
+        rows = visit(graphs[0].exact_W, work) if graphs else independent(fit.X.shape[0])
+        return cls(Costs(problem, rows, work), gauge)
 
     @property
     def problem(self) -> Problem:

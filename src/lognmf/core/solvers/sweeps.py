@@ -153,6 +153,15 @@ def scaled(F: np.ndarray, factors: np.ndarray) -> np.ndarray:
     return np.where(out >= np.finfo(F.dtype).tiny, out, 0)
 
 
+def greedy_colours(order: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Each row (n,), in this ``order``, the first colour that none of its neighbours has."""
+    colour = np.full(len(order), -1, dtype=np.int64)
+    for i in order:
+        taken = set(colour[indices[indptr[i] : indptr[i + 1]]].tolist())
+        colour[i] = next(c for c in range(len(order)) if c not in taken)
+    return colour
+
+
 def _graph(rows: Visit) -> sp.csr_array:
     n = len(rows.degree)
     return sp.csr_array((rows.weights, rows.indices, rows.indptr), shape=(n, n))
