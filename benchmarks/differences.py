@@ -49,7 +49,7 @@ from lognmf.models import MODELS
 from lognmf.models.convex import ConvexRule
 from lognmf.models.orthogonal import OrthogonalRule
 from lognmf.models.validation import check_samples
-from lognmf.study.protocol import PAPER_OPTIONS, VALUES, WEIGHTS
+from lognmf.study.protocol import PAPER_OPTIONS, PINNED, VALUES, WEIGHTS
 
 # Samples -------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ def fits(group, change):
     double = group.method in ("RMNMF", "Semi-NMF")  # these two invert matrices
     X = X if double else X.astype(np.float32)
     classes = int(y.max()) + 1
-    options = {**PAPER_OPTIONS.get(group.method, {}), "tol": 0.0}
+    options = {**PINNED.get(group.method, {}), **PAPER_OPTIONS.get(group.method, {}), "tol": 0.0}
     if change.start:
         options["init"] = change.start
     if change.sign:

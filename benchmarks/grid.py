@@ -81,7 +81,7 @@ def whole_fits(n, p, k, dtype, singles=7, max_iter=100):
     rng = np.random.default_rng(0)
     X = rng.random((n, p)).astype(dtype)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    model = RobustLogSparseNMF(k, max_iter=max_iter, tol=0, random_state=0)
+    model = RobustLogSparseNMF(k, init="scaled", gauge="free", max_iter=max_iter, tol=0, random_state=0)
     settings = list(itertools.product(VALUES, VALUES))
     start = time.perf_counter()
     for alpha, beta in settings[:: len(settings) // singles][:singles]:

@@ -8,8 +8,7 @@
 LS-NMF and RLS-NMF over `tune`'s grid, from the random and from the spectral start, several seeds;
 for each criterion of `lognmf.study.select`, the mean accuracy of the chosen setting over the seeds,
 and over the best mean accuracy in the grid. In the same run: k-means, scikit-learn's NMF with
-k-means, spectral clustering of the same graph, and the models with their default weights. Labels
-only judge.
+k-means, and spectral clustering of the same graph. Labels only judge.
 """
 
 import argparse
@@ -30,18 +29,11 @@ from lognmf.study.select import CRITERIA, best_row, select
 from lognmf.study.tune import ITERATIONS, default_grid
 
 GRIDS = {
-    "LS-NMF random": ("LS-NMF", {"init": "random"}, (500,)),
-    "LS-NMF spectral": ("LS-NMF", {"init": "spectral"}, ITERATIONS),
-    "RLS-NMF spectral": ("RLS-NMF", {"init": "spectral"}, ITERATIONS),
+    "LS-NMF random": ("LS-NMF", {"init": "random", "gauge": "free"}, (500,)),
+    "LS-NMF spectral": ("LS-NMF", {}, ITERATIONS),
+    "RLS-NMF spectral": ("RLS-NMF", {}, ITERATIONS),
 }
 """Grids: a model, its parameters, and the iterations that are tried."""
-
-DEFAULTS = {
-    f"{name} default{', init spectral' if parameters else ''}": (name, parameters)
-    for name in ("LS-NMF", "RLS-NMF")
-    for parameters in ({}, {"init": "spectral"})
-}
-"""Models as a user gets them without a thought."""
 
 SETTING = ("max_iter", "alpha", "beta", "gamma", "lam")
 COLUMNS = ("data", "method", *SETTING, "seed", "objective", "n_iter", "normalized_cut", "modularity")
@@ -79,10 +71,6 @@ def run(options):
                 grid = default_grid(model) | {"max_iter": iterations}
                 if options.quick:
                     grid |= {"alpha": [0.01], "beta": [0.01]}
-            elif method in DEFAULTS:
-                model, parameters = DEFAULTS[method]
-                model = MODELS[model](k, **parameters)
-                grid = {"max_iter": [model.max_iter]}
             else:
                 continue
             result = fit_grid(model, X, grid, seeds=seeds, y=y, device=options.device)
@@ -128,7 +116,7 @@ def report(paths, only=""):
     def line(label, values):
         print(f"{label:48s} {100 * np.mean(values):5.1f} |", *(f"{100 * value:5.1f}" for value in values))
 
-    for method in (*PEERS, *DEFAULTS):
+    for method in PEERS:
         found = [[r["accuracy"] for r in rows if (r["data"], r["method"]) == (n, method)] for n in names]
         if names and all(found):
             line(method, [np.mean(values) for values in found])
@@ -200,7 +188,7 @@ def main():
     parser.add_argument("--data", nargs="+", default=list(data.READERS), choices=data.ALL)
     parser.add_argument("--device", default=None, help="cuda, or nothing for NumPy")
     parser.add_argument("--seeds", type=int, default=5)
-    methods = [*GRIDS, *DEFAULTS, *PEERS]
+    methods = [*GRIDS, *PEERS]
     parser.add_argument("--methods", nargs="+", default=methods, choices=methods)
     parser.add_argument("--quick", action="store_true", help="grids over lam and the iterations only")
     parser.add_argument("--jobs", type=int, default=-1, help="processes for the peers; default: all cores")

@@ -37,7 +37,7 @@ class FitProgress:
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Learn how long the fit may take."""
-        self.progress.update(self.task, total=estimator.max_iter)
+        self.progress.update(self.task, total=estimator._most_iterations())
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Nothing to do: the bar moves when an evaluation is done."""
@@ -46,7 +46,7 @@ class FitProgress:
         """Move on by the iterations of one evaluation; the last one may have fewer."""
         if context.parent is not None:
             done = (context.task_id + 1) * estimator.eval_every
-            self.progress.update(self.task, completed=min(done, estimator.max_iter))
+            self.progress.update(self.task, completed=min(done, estimator._most_iterations()))
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Leave the bar full: a fit that has converged early is complete."""

@@ -32,6 +32,8 @@ def digits():
 class TestFit:
     def test_restarts_are_a_batch_and_the_best_wins(self, cls, digits):
         options = {"max_iter": 40, "tol": 1e-4}
+        if "scaled" in cls._starts:  # spectral starts are often alike, so that rounding picks one
+            options["init"] = "scaled"
         many = cls(6, n_init=4, random_state=0, **options).fit(digits)
         rng = np.random.RandomState(0)
         single = [cls(6, random_state=rng, **options).fit(digits) for _ in range(4)]

@@ -59,7 +59,7 @@ class TestContract:
                 np.testing.assert_allclose(norms[norms > 0], 1, rtol=1e-5)
 
     def test_restarts_are_a_batch_and_the_best_wins(self, cls, options, digits):
-        options = options | {"max_iter": 20, "tol": 1e-4}
+        options = options | {"max_iter": 20, "tol": 1e-4, "init": "scaled"}
         many = cls(4, n_init=3, random_state=0, **options).fit(digits)
         rng = np.random.RandomState(0)
         single = [cls(4, random_state=rng, **options).fit(digits) for _ in range(3)]
@@ -183,5 +183,6 @@ def test_memory(name, solver, gauge, rng):
     """Beyond X at most 12·(n + p)·k numbers, as for every model (tests/models/test_behaviour.py)."""
     n, p, k = 300, 500, 10
     X = rng.random((n, p))
-    model = MODELS[name](k, solver=solver, gauge=gauge, graph=None, lam=0.0, max_iter=30, random_state=0)
+    options = {"init": "scaled", "graph": None, "lam": 0.0, "max_iter": 30, "random_state": 0}
+    model = MODELS[name](k, solver=solver, gauge=gauge, **options)
     assert peak_numbers(model, X) <= 12 * (n + p) * k

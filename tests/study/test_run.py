@@ -16,6 +16,7 @@ import pytest
 from lognmf.study import run as running
 from lognmf.study import work
 from lognmf.study.executors import EXECUTORS, beside
+from lognmf.study.protocol import PINNED
 from lognmf.study.run import compute, missing, outlook
 from lognmf.study.samples import prepare
 from lognmf.study.spec import CLEAN, Data, Noise, cell
@@ -64,7 +65,8 @@ def test_a_followed_fit_is_a_fit(whole):
 
     samples = prepare(DATA, CLEAN)
     row = whole.rows(CELLS[-1])[0]
-    single = RobustLogSparseNMF(samples.classes, random_state=0, eval_every=1, **LOOP).fit(samples.X)
+    options = {**PINNED["RLS-NMF"], **LOOP, "random_state": 0, "eval_every": 1}
+    single = RobustLogSparseNMF(samples.classes, **options).fit(samples.X)
     np.testing.assert_allclose(row["objectives"], single.history_["objective"])
     assert row["iterations"] == list(single.history_["iteration"])
     assert [look["iteration"] for look in row["sparseness"]] == [0, 8]

@@ -71,8 +71,8 @@ def test_what_is_not_in_the_grid_stays(X):
 
 
 def test_default_grid():
-    assert default_grid(MODELS["LS-NMF"]()) == {n: WEIGHTS[n] for n in ("alpha", "beta", "lam")}
-    assert default_grid(MODELS["RLS-NMF"](init="spectral"), fixed=("lam", "alpha")) == {
+    assert default_grid(MODELS["LS-NMF"](init="random")) == {n: WEIGHTS[n] for n in ("alpha", "beta", "lam")}
+    assert default_grid(MODELS["RLS-NMF"](), fixed=("lam", "alpha")) == {
         "beta": WEIGHTS["beta"],
         "gamma": (0.3, 1.0),
         "max_iter": ITERATIONS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -20,11 +21,15 @@ from lognmf.core.solvers import Codes
 from lognmf.core.state import Solution, State
 from lognmf.core.threads import threads_for
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
-from lognmf.models.spectral_start import spectral
+from lognmf.models.spectral_start import NEIGHBOURS, spectral
 from lognmf.models.validation import Samples, check_codes, check_factor, check_samples, check_solver
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
+
+SHORT, LONG = 30, 500
+"""Most iterations where ``max_iter`` is None: multiplicative updates from the spectral start trade its
+clusters for fit, and the best trade is an early one (docs/defaults.md); else the paper's number."""
 
 
 class FactorModel(
@@ -41,6 +46,7 @@ class FactorModel(
     _signed = False  # whether data and basis may be negative
     _sparse = True  # whether X may be sparse
     _missing = False  # whether NaN means a missing entry
+    _iterations_follow_start = False  # whether max_iter may be None
 
     def __init__(
         self,
@@ -48,7 +54,7 @@ class FactorModel(
         *,
         init: str,
         n_init: int,
-        max_iter: int,
+        max_iter: int | None,
         tol: float,
         eval_every: int,
         warm_start: bool,
@@ -166,16 +172,17 @@ class FactorModel(
 
     def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
         check_solver(getattr(self, "solver", "mu"), data)
-        first = self._start(data.X, given)
+        first = self._given_factors(data.X, given)
         W = self._graph(data.X)
-        U, V = self._prepare(*first)
+        known = W if self._has_neighbours_of_start() else None
+        U, V = self._prepare(*self._with_drawn(first, data.X, known))
         weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), V) for name in self._weights}
         rule = self._rule(data, W, weights)
         with Watcher(self, data.X) as watcher:
             solution = iterate(
                 rule,
                 rule.start(U, V),
-                max_iter=self.max_iter,
+                max_iter=self._most_iterations(),
                 tol=self.tol,
                 eval_every=self.eval_every,
                 on_eval=watcher,
@@ -190,15 +197,33 @@ class FactorModel(
         self._check_more_parameters()
         check_choice("init", self.init, self._starts)
         check_integer("n_init", self.n_init, 1)
-        check_integer("max_iter", self.max_iter, 0)
+        if not (self.max_iter is None and self._iterations_follow_start):
+            check_integer("max_iter", self.max_iter, 0)
         check_integer("eval_every", self.eval_every, 1)
         check_nonnegative("tol", self.tol)
         check_flag("warm_start", self.warm_start)
         check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         check_random_state(self.random_state)
 
-    def _start(self, X: Matrix, given: Mapping[str, Any]) -> tuple[Array, Array]:
-        """First factors as a batch: given ones, those of the last fit, or drawn."""
+    def _most_iterations(self) -> int:
+        """``max_iter``, or what takes the place of None."""
+        if self.max_iter is not None:
+            return self.max_iter
+        return SHORT if self.init == "spectral" and getattr(self, "solver", "mu") == "mu" else LONG
+
+    def _has_neighbours_of_start(self) -> bool:
+        """Whether the model's graph is the one that the spectral start clusters."""
+        graph = getattr(self, "graph", None)
+        return isinstance(graph, str) and getattr(self, "n_neighbors", None) == NEIGHBOURS
+
+    def _start(
+        self, X: Matrix, given: Mapping[str, Any], neighbours: sp.csr_array | None = None
+    ) -> tuple[Array, Array]:
+        """First factors as a batch; ``neighbours`` is the graph of the spectral start, if known."""
+        return self._with_drawn(self._given_factors(X, given), X, neighbours)
+
+    def _given_factors(self, X: Matrix, given: Mapping[str, Any]) -> list[Array | None]:
+        """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit."""
         shapes = self._shapes(*X.shape)
         first: list[Any] = [given.get(name) for name in shapes]
         if self.warm_start and hasattr(self, "components_") and all(F is None for F in first):
@@ -208,9 +233,18 @@ class FactorModel(
             if first[place] is not None:
                 signed = self._signed and name == "U0"
                 first[place] = check_factor(name, first[place], shape, X, signed=signed)[:, None, :]
+        return first
+
+    def _with_drawn(
+        self, first: list[Array | None], X: Matrix, neighbours: sp.csr_array | None
+    ) -> tuple[Array, Array]:
+        """``first`` with what is missing drawn, as a batch of all restarts."""
         if any(F is None for F in first):
             rng = check_random_state(self.random_state)
-            drawn = starts.batch(self._starts[self.init], X, self.n_components, self.n_init, rng)
+            draw = self._starts[self.init]
+            if draw is spectral:
+                draw = functools.partial(spectral, W=neighbours)
+            drawn = starts.batch(draw, X, self.n_components, self.n_init, rng)
             for place, F in enumerate(drawn):
                 F = like(F, factor_pattern(X))
                 if first[place] is None:

@@ -34,7 +34,7 @@ class Watcher:
 
     def __enter__(self) -> Self:
         if getattr(self.estimator, "_skl_callbacks", None) or hasattr(self.estimator, "_parent_callback_ctx"):
-            subtasks = math.ceil(self.estimator.max_iter / self.estimator.eval_every)
+            subtasks = math.ceil(self.estimator._most_iterations() / self.estimator.eval_every)
             self.context = self.estimator._init_callback_context(max_subtasks=subtasks)
             self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
         return self
@@ -62,5 +62,5 @@ class Watcher:
 
     def _print(self, iteration: int, objective: float, seconds: float) -> None:
         self.last = iteration
-        name, goal = type(self.estimator).__name__, self.estimator.max_iter
+        name, goal = type(self.estimator).__name__, self.estimator._most_iterations()
         print(f"{name}: iteration {iteration} of at most {goal}, objective {objective:.6g}, {seconds:.1f} s")  # noqa: T201

@@ -64,6 +64,7 @@ class ConvexNMF(FactorModel):
         Start: k-means: V = H + 0.2, B = (H + 0.2) D⁻¹, D the cluster sizes;
         or V uniform on [0, 1), B on [0, 1/n).
     [[n_init]]
+    [[iterations]]
     [[loop]]
 
     Attributes

@@ -15,9 +15,16 @@ PASSAGES = {
     n_init : int, default=1
         Starts, run together as one batch; the best objective wins.
 """,
-    "loop": """
+    "iterations": """
     max_iter : int, default=500
         Most iterations.
+""",
+    "short_iterations": """
+    max_iter : int or None, default=None
+        Most iterations. None: 30 from the spectral start with the solver "mu", since more of
+        them trade its clusters for a closer fit (docs/defaults.md); else 500.
+""",
+    "loop": """
     tol : float, default=1e-5
         Stop when the objective falls by at most ``tol`` of itself per iteration;
         0 makes exactly ``max_iter`` iterations.
@@ -38,10 +45,10 @@ PASSAGES = {
         docs/solvers.md says what to use when.
 """,
     "gauge": """
-    gauge : {"free", "unit"}, default="free"
-        Scale of the components: as the objective has it, which lets it escape the graph by
-        shrinking V; or columns of U of unit norm (or zero), so that the weights keep their
-        meaning however long the fit runs.
+    gauge : {"free", "unit"}, default="unit"
+        Scale of the components. "free": as the objective has it, as in the paper, which lets it
+        escape the graph by shrinking V. "unit": columns of U of unit norm (or zero), so that
+        the weights keep their meaning however long the fit runs.
 """,
     "graph": """
     graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"

@@ -42,6 +42,7 @@ class GraphNMF(BasisAndCodesModel):
         zeros filled; or spectral clustering of the neighbour graph.
     [[n_init]]
     [[solver]]
+    [[iterations]]
     [[loop]]
 
     Attributes

@@ -53,12 +53,13 @@ class LogSparseNMF(BasisAndCodesModel):
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
     [[graph]]
-    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
+    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="spectral"
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
         NNDSVD with its zeros filled; or spectral clustering of the neighbour graph.
     [[n_init]]
     [[solver]]
     [[gauge]]
+    [[short_iterations]]
     [[loop]]
 
     Attributes
@@ -97,6 +98,7 @@ class LogSparseNMF(BasisAndCodesModel):
     ((5, 64), (100, 5))
     """
 
+    _iterations_follow_start = True
     _weights = ("alpha", "beta", "lam")
     _missing = True
 
@@ -110,11 +112,11 @@ class LogSparseNMF(BasisAndCodesModel):
         penalty: str = "log",
         graph: Any = "knn",
         n_neighbors: int = 5,
-        init: str = "random",
+        init: str = "spectral",
         n_init: int = 1,
         solver: str = "mu",
-        gauge: str = "free",
-        max_iter: int = 500,
+        gauge: str = "unit",
+        max_iter: int | None = None,
         tol: float = 1e-5,
         eval_every: int = 10,
         warm_start: bool = False,

@@ -55,6 +55,7 @@ class OrthogonalNMF(BasisAndCodesModel):
     init : {"kmeans", "random"}, default="kmeans"
         Start: k-means: V = H + 0.2, U the means of the clusters; or uniform on [0, 1).
     [[n_init]]
+    [[iterations]]
     [[loop]]
 
     Attributes

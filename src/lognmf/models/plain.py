@@ -32,6 +32,7 @@ class PlainNMF(BasisAndCodesModel):
         zeros filled; or spectral clustering of the neighbour graph.
     [[n_init]]
     [[solver]]
+    [[iterations]]
     [[loop]]
 
     Attributes

@@ -51,7 +51,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
     row_norm : {"l2log", "l21"}, default="l2log"
         Norm of the outlier part; "l21" is eq_obj_log_robust2.
     [[graph]]
-    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="scaled"
+    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="spectral"
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
         NNDSVD with its zeros filled; or spectral clustering of the neighbour graph. From
         "random" an outlier part absorbs the misfit of the start, and hundreds of iterations
@@ -59,6 +59,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
     [[n_init]]
     [[solver]]
     [[gauge]]
+    [[short_iterations]]
     [[loop]]
 
     Attributes
@@ -99,6 +100,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
     7
     """
 
+    _iterations_follow_start = True
     _weights = ("alpha", "beta", "gamma", "lam")
 
     def __init__(
@@ -113,11 +115,11 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         row_norm: str = "l2log",
         graph: Any = "knn",
         n_neighbors: int = 5,
-        init: str = "scaled",
+        init: str = "spectral",
         n_init: int = 1,
         solver: str = "mu",
-        gauge: str = "free",
-        max_iter: int = 500,
+        gauge: str = "unit",
+        max_iter: int | None = None,
         tol: float = 1e-5,
         eval_every: int = 10,
         warm_start: bool = False,

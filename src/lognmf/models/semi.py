@@ -60,6 +60,7 @@ class SemiNMF(FactorModel):
     init : {"kmeans", "random"}, default="kmeans"
         Start: k-means: V = H + 0.2; or uniform on [0, 1).
     [[n_init]]
+    [[iterations]]
     [[loop]]
 
     Attributes

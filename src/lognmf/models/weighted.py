@@ -34,6 +34,7 @@ class WeightedNMF(BasisAndCodesModel):
         zeros filled; or spectral clustering of the neighbour graph.
     [[n_init]]
     [[solver]]
+    [[iterations]]
     [[loop]]
 
     Attributes

@@ -238,7 +238,7 @@ class _Run:
             solution = iterate(
                 stepping,
                 stepping.start(*model._prepare(U, V)),
-                max_iter=model.max_iter,
+                max_iter=model._most_iterations(),
                 tol=model.tol,
                 eval_every=model.eval_every,
             )
@@ -278,7 +278,8 @@ class _Run:
         for seed in seeds:
             key = f"{model.n_components} {model.init} {seed}"
             if key not in self._first:
-                self._first[key] = clone(model).set_params(random_state=seed)._start(self.data.X, {})
+                known = self._neighbours() if model.init == "spectral" else None
+                self._first[key] = clone(model).set_params(random_state=seed)._start(self.data.X, {}, known)
         drawn = [self._first[f"{model.n_components} {model.init} {seed}"] for seed in seeds]
         return join([U for U, _ in drawn]), join([V for _, V in drawn])
 
@@ -293,16 +294,20 @@ class _Run:
             self._graphs[key] = clone(model).set_params(lam=1.0)._graph(self.data.X)
         return self._graphs[key]
 
+    def _neighbours(self) -> sp.csr_array:
+        """The graph that judges clusterings, and that the spectral start clusters; built once."""
+        if "cut" not in self._graphs:
+            n = self.data.X.shape[0]
+            self._graphs["cut"] = knn_graph(self.data.X, min(5, n - 1)) if n > 1 else sp.csr_array((1, 1))
+        return self._graphs["cut"]
+
     def _scores(self, V: Array, seeds: list[int]) -> dict[str, Any]:
         if self.n_clusters is None:
             return {}
         labels = kmeans(V, self.n_clusters, seed=np.array(seeds))
-        if "cut" not in self._graphs:
-            n = V.shape[0]
-            self._graphs["cut"] = knn_graph(self.data.X, min(5, n - 1)) if n > 1 else sp.csr_array((1, 1))
         clusters, balance = _cluster_sizes(labels, self.n_clusters)
         found = {
-            **scores.graph_scores(self._graphs["cut"], labels),
+            **scores.graph_scores(self._neighbours(), labels),
             "clusters": clusters,
             "balance": balance,
         }

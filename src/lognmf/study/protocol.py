@@ -13,6 +13,7 @@ from lognmf.study.spec import Cell, Data, Noise, cell
 
 __all__ = [
     "CONTESTANTS",
+    "PINNED",
     "PRESETS",
     "WEIGHTS",
     "Contestant",
@@ -67,6 +68,13 @@ PRESETS = {
 }
 """Presets by name."""
 
+PINNED: dict[str, dict[str, Any]] = {
+    name: {"init": init, "solver": "mu", "gauge": "free", "max_iter": 500}
+    for name, init in (("LS-NMF", "random"), ("RLS-NMF", "scaled"))
+}
+"""What both protocols mean by LS-NMF and RLS-NMF where they say nothing: multiplicative updates and
+the paper's free scale, whatever the package's defaults are."""
+
 PAPER_OPTIONS: dict[str, dict[str, Any]] = {
     name: {"init": "random"} for name in ("NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF")
 }
@@ -105,7 +113,7 @@ class Contestant:
     model : str
         A name in `MODELS` or `RIVALS`.
     options : mapping
-        Parameters that stay; else the package's defaults.
+        Parameters that stay; else those of `PINNED` and the package's defaults.
     chosen : str, default=""
         The weight that is chosen without labels; "all" is the paper's whole grid.
     by : str, default="normalized_cut"

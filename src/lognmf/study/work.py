@@ -23,6 +23,7 @@ from lognmf.core.loop import iterate
 from lognmf.models import MODELS
 from lognmf.models.validation import check_samples
 from lognmf.study.grid import fit_grid
+from lognmf.study.protocol import PINNED
 from lognmf.study.rivals import RIVALS
 from lognmf.study.samples import Samples, prepare
 from lognmf.study.spec import Cell, Piece
@@ -121,7 +122,7 @@ def _scores(task: Task) -> tuple[Rows, dict[int, bytes]]:
 def _estimator(cell: Cell, samples: Samples) -> Any:
     """The model of a cell, as many components as classes."""
     options = {name: value for name, value in cell.options if name != "mask"}
-    return MODELS[cell.model](samples.classes, **options)
+    return MODELS[cell.model](samples.classes, **{**PINNED.get(cell.model, {}), **options})
 
 
 def _given(cell: Cell, samples: Samples) -> np.ndarray:
@@ -176,11 +177,11 @@ def _course(model: Any, X: np.ndarray) -> tuple[dict[str, Any], dict[str, np.nda
     rule = model._rule(data, W, weights)
     state, done, seconds = rule.start(*first), 0, 0.0
     watched = model.eval_every <= _SPARSENESS_EVERY
-    stretch = _SPARSENESS_EVERY if watched else model.max_iter
+    stretch = _SPARSENESS_EVERY if watched else model._most_iterations()
     iterations, looks = [0], [_look(model, rule, state, 0)]
     objectives: list[float] = []
-    while done < model.max_iter:
-        steps = min(stretch, model.max_iter - done)
+    while done < model._most_iterations():
+        steps = min(stretch, model._most_iterations() - done)
         part = iterate(rule, state, max_iter=steps, tol=0, eval_every=model.eval_every)
         history, state = part.history, part.state
         objectives = objectives or [float(history["objective"][0, 0])]

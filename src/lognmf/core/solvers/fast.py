@@ -22,16 +22,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Matrix, dense_rows, gram, product, product_t, scale_rows, total
+from lognmf.core.arrays import Matrix, gram, product, product_t, scale_rows, total
 from lognmf.core.problem import Problem
 from lognmf.core.solvers.colouring import independent, visit
 from lognmf.core.solvers.costs import Costs
+from lognmf.core.solvers.escapes import exchanged, refilled
 from lognmf.core.solvers.gauge import unit_columns
 from lognmf.core.solvers.kernels import kernels
 from lognmf.core.solvers.path import (
+    AGE,
     BEST,
+    EXCHANGED,
     RECENT,
     REVIVED,
+    WINDOW,
     ZERO,
     Path,
     chosen,
@@ -52,6 +56,10 @@ them between these two; a tenth less where entries are so large that a logarithm
 STALLED, REVIVAL_SHARE, IMPROVED = 1e-4, 0.03, 1e-4
 """Empty components are revived where a step gains at most so much of the objective; the penalties
 then begin with this share of themselves; and again, if the last time gained so much."""
+
+EXCHANGES, EXCHANGE_STALLED, OUTLOOK, EXACT = 2, 1e-5, 30, 1e-12
+"""Components are exchanged, at most so often in vain, where a step gains at most so much of the objective; an
+exchange is in vain if so many steps at its pace would not do. An exact fit is left alone."""
 
 PATIENCE = 100
 """Steps at the present pace that must not be enough to beat the zero factorisation."""
@@ -137,7 +145,8 @@ class Fast:
         better = path.value <= old.numbers[BEST]
         path.numbers[BEST] = np.where(better, path.value, old.numbers[BEST])
         U, V, XU = chosen(better, (path.U, path.V, path.XU), (state.U, state.V, state.aux[0]))
-        return State(U, V, (XU, *self._revive_if_stalled(path, U, V, XU).arrays))
+        path = self._revive_if_stalled(path, U, V, XU)
+        return State(U, V, (XU, *self._exchange_if_stalled(path, U, V, XU).arrays))
 
     def value(self, state: State) -> np.ndarray:
         # A step has computed it; factors that come from elsewhere bring nothing but ``X @ U``.
@@ -256,11 +265,7 @@ class Fast:
         return replace(merge(hopeless, nothing, path), numbers=numbers)
 
     def _revive_if_stalled(self, path: Path, U: np.ndarray, V: np.ndarray, XU: np.ndarray) -> Path:
-        """From the best point U, V, its empty components refilled, along a new ramp; or the path as it is.
-
-        Penalties may kill a component for good that would serve elsewhere. A revived one gets a sample
-        that fits badly; if the new way ends higher, the best point is still the old one.
-        """
+        """From the best point U, V, its empty components refilled, along a new ramp; or the path as it is."""
         numbers, (alpha, beta, _) = path.numbers, self.costs.weights(path.batch)
         stalled = (path.pace <= STALLED * numbers[BEST]) & (alpha + beta > 0)
         due = stalled & (numbers[BEST] < (1 - IMPROVED) * numbers[REVIVED])
@@ -271,21 +276,36 @@ class Fast:
         if not due.any():
             return path
         squared = self.problem.fit.squared_residuals(U, V, XU)
-        U, V = U.copy(), V.copy()
-        for b in np.flatnonzero(due):
-            components = np.flatnonzero(empty[b])
-            worse_half = np.argsort(-squared[:, b], kind="stable")[: max(1, len(squared) // 2)]
-            spread = worse_half[:: max(1, len(worse_half) // len(components))]
-            for j, i in zip(components, spread, strict=False):
-                sample = dense_rows(self.problem.fit.X, slice(i, i + 1))[0]
-                missing = np.maximum(sample - U[:, b, :] @ V[i, b, :], 0)
-                size = float(np.linalg.norm(missing)) or 1.0
-                U[:, b, j], V[:, b, j] = missing / size, 0
-                V[i, b, j] = size
+        U, V = refilled(self.problem.fit.X, U, V, squared, empty, due)
         new = self._path_at(U, V)
         fresh = on_a_ramp(numbers, np.full(path.batch, REVIVAL_SHARE))
         fresh[REVIVED] = numbers[BEST]
         return merge(due, replace(new, numbers=fresh), path)
+
+    def _exchange_if_stalled(self, path: Path, U: np.ndarray, V: np.ndarray, XU: np.ndarray) -> Path:
+        """From the best point U, V, a component exchanged; or back to it, or the path as it is.
+
+        Without penalties nothing dies, but a component may be of little use where it is. After
+        `EXCHANGES` in vain the path ends at the best point.
+        """
+        numbers, (alpha, beta, _) = path.numbers, self.costs.weights(path.batch)
+        tried, best = numbers[EXCHANGED], numbers[BEST]
+        vain = (numbers[AGE] >= 2 * WINDOW) & (path.value - OUTLOOK * path.pace > best)
+        ended = (path.pace <= EXCHANGE_STALLED * best) | ((tried > 0) & vain)
+        ended &= (alpha + beta == 0) & (tried <= EXCHANGES) & (best > EXACT * numbers[ZERO])
+        if U.shape[2] == 1 or not ended.any():
+            return path
+        tried = np.where(best < (1 - IMPROVED) * numbers[REVIVED], 0, tried)
+        again = ended & (tried < EXCHANGES)
+        if again.any():
+            squared = self.problem.fit.squared_residuals(U, V, XU)
+            new = exchanged(self.problem.fit.X, U, V, squared, tried)
+            U, V = chosen(again, new, (U, V))
+        fresh = on_a_ramp(numbers, np.ones(path.batch))
+        fresh[REVIVED], fresh[EXCHANGED] = best, tried + 1
+        new_path = self._path_at(U, V)
+        fresh[RECENT] = new_path.numbers[RECENT]
+        return merge(ended, replace(new_path, numbers=fresh), path)
 
     def _path_at(self, U: np.ndarray, V: np.ndarray) -> Path:
         XU = product(self.problem.fit.X, U)

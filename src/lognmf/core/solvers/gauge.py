@@ -50,13 +50,16 @@ def multiply_on_sphere(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> A
     with np.errstate(over="ignore", invalid="ignore"):
         own = pos / xp.where(alive, F, one)
         score = xp.where(alive, neg - own, none)
-        # At μ = max(e − d) one entry is 1: the norm is not below 1. Newton's method on 1/norm, which
-        # is concave in μ, climbs to the solution from there and never passes it. All is measured
-        # from that entry, since d and μ may be large and almost cancel.
+        # At μ = max(e − d) one entry is 1: the norm is not below 1, and μ is not below that. Newton's
+        # method on 1/norm, which is concave in μ, lands left of the solution from wherever it
+        # begins, then climbs and never passes it. It begins where F would stay as it is. All is
+        # measured from the highest entry, since d and μ may be large and almost cancel.
         highest = score == xp.max(score, axis=0)
         base = xp.max(xp.where(highest, own, none), axis=0)
-        shift = xp.max(xp.where(highest & (own == base), neg, none), axis=0)
+        lowest = xp.max(xp.where(highest & (own == base), neg, none), axis=0)
         beyond = own - base
+        stay = xp.sum(F * neg, axis=0) - xp.sum(F * F * beyond, axis=0)
+        shift = xp.where((stay > lowest) & (stay < float("inf")), stay, lowest)
         for _ in range(NEWTON_STEPS):
             gap = beyond + shift
             usable = alive & (gap > 0)
@@ -64,9 +67,12 @@ def multiply_on_sphere(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> A
             x = xp.where(usable, neg / gap, zero)
             square = xp.sum(x * x, axis=0)
             excess = square**0.5 - 1
-            if not bool(xp.any(excess > 8 * float(xp.finfo(F.dtype).eps))):
+            # A column without entries has norm 0 for every μ, and stays.
+            off = (xp.abs(excess) > 8 * float(xp.finfo(F.dtype).eps)) & (square > 0)
+            if not bool(xp.any(off)):
                 break
             slope = xp.sum(x * x / gap, axis=0)
-            shift = xp.where(excess > 0, shift + excess * square / slope, shift)
+            moved = shift + excess * square / slope
+            shift = xp.where(off, xp.where(moved > lowest, moved, lowest), shift)
     unit, _ = unit_columns(x, x[:0, ...])
     return without_subnormals(unit, tiny)

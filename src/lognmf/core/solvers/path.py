@@ -12,12 +12,12 @@ Arrays: TypeAlias = tuple[np.ndarray, ...]
 WINDOW = 5
 """Steps over which the pace is measured, since a single step may have been taken back."""
 
-AGE, RAMP, SHARE, MOMENTUM, CAP, PLAIN, ZERO, BEST, REVIVED = range(9)
+AGE, RAMP, SHARE, MOMENTUM, CAP, PLAIN, ZERO, BEST, REVIVED, EXCHANGED = range(10)
 """Rows of `Path.numbers`: steps since the ramp began; its length; the share of the penalties it begins
-with; momentum, its cap, whether the next step does without; objectives of the zero
-factorisation, of the best point so far, and of the best point when empty components were last revived."""
+with; momentum, its cap, whether the next step does without; objectives of the zero factorisation,
+of the best point so far, and of the best point at the last escape; exchanges since one helped."""
 
-RECENT = slice(9, 10 + WINDOW)
+RECENT = slice(10, 11 + WINDOW)
 """The rows after them: the last objectives, the newest at the end."""
 
 RAMP_STEPS = 4
