@@ -336,6 +336,8 @@ REFUSALS = {
     "penalty": ([*READ, "--penalty", "l7"], "--penalty must be one of ['log', 'l1']; got 'l7'"),
     "row norm": ([*READ, "--row-norm", "l7"], "--row-norm must be one of"),
     "init": ([*READ, "--init", "zero"], "--init must be one of"),
+    "solver": ([*READ, "--solver", "slow"], "--solver must be one of"),
+    "gauge": ([*READ, "--gauge", "zero"], "--gauge must be one of"),
     "neighbours": ([*READ, "--neighbors", "0"], "--neighbors must be an integer >= 1; got 0"),
     "restarts": ([*READ, "--restarts", "0"], "--restarts must be an integer >= 1; got 0"),
     "iterations": ([*READ, "--max-iter", "-1"], "--max-iter must be an integer >= 0; got -1"),

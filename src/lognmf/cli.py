@@ -44,6 +44,8 @@ _OPTIONS = {
     "n_neighbors": "--neighbors",
     "init": "--init",
     "n_init": "--restarts",
+    "solver": "--solver",
+    "gauge": "--gauge",
     "max_iter": "--max-iter",
     "tol": "--tol",
     "random_state": "--seed",
@@ -133,6 +135,12 @@ def fit(
     neighbors: Annotated[int | None, typer.Option(help="Neighbours per sample in the graph.")] = None,
     init: Annotated[str | None, typer.Option(help=f"Start: {', '.join(_STARTS)}.")] = None,
     restarts: options.Restarts = None,
+    solver: Annotated[
+        str | None, typer.Option(help="mu: multiplicative updates; fast: minimises, exact zeros.")
+    ] = None,
+    gauge: Annotated[
+        str | None, typer.Option(help="Scale of the parts: unit norm, or free as in the paper.")
+    ] = None,
     max_iter: options.MaxIter = None,
     tol: Annotated[float | None, typer.Option(help="Stop at this relative decrease per iteration.")] = None,
     seed: options.Seed = 0,
@@ -162,6 +170,8 @@ def fit(
         "n_neighbors": neighbors,
         "init": init,
         "n_init": restarts,
+        "solver": solver,
+        "gauge": gauge,
         "max_iter": max_iter,
         "tol": tol,
         "random_state": seed,

@@ -322,3 +322,32 @@ def test_docstring_tells_every_parameter_and_attribute(cls, rng):
     fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
     for name in [*model.get_params(), *fitted]:
         assert re.search(rf"^    ([\w, ]+, )?{name}(, [\w, ]+)? : ", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF"])
+class TestIterationsFollowTheStart:
+    """``max_iter=None``: a spectral start is kept by stopping early, anything else gets the paper's 500."""
+
+    @pytest.mark.parametrize(
+        ("options", "most"),
+        [
+            ({}, 30),
+            ({"init": "random"}, 500),
+            ({"solver": "fast"}, 500),
+            ({"max_iter": 7}, 7),
+            ({"init": "random", "max_iter": 0}, 0),
+        ],
+    )
+    def test_how_many(self, name, options, most, digits):
+        model = MODELS[name](4, tol=0, random_state=0, **options).fit(digits[:60])
+        assert model.n_iter_ == most
+
+    def test_the_progress_knows(self, name, digits, capsys):
+        MODELS[name](4, tol=0, random_state=0, verbose=2).fit(digits[:60])
+        assert "iteration 30 of at most 30" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("LS-NMF", "RLS-NMF")])
+def test_other_models_want_a_number_of_iterations(name, digits):
+    with pytest.raises(TypeError, match="max_iter must be an integer"):
+        MODELS[name](4, max_iter=None).fit(digits[:60])
