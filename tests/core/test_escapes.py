@@ -35,8 +35,9 @@ class TestNeeds:
             expected.append(max(left))
         np.testing.assert_allclose(escapes.needs(U, V), expected, rtol=1e-5)
 
-    def test_a_copy_is_not_needed(self, rng):
-        U, V = rng.random((12, 4)), rng.random((15, 4))
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_a_copy_is_not_needed(self, dtype, rng):
+        U, V = rng.random((12, 4)).astype(dtype), rng.random((15, 4)).astype(dtype)
         U[:, 3], V[:, 3] = U[:, 1], V[:, 1]
         needs = escapes.needs(U, V)
         assert set(np.argsort(needs)[:2]) == {1, 3}

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lognmf.core.arrays import gram, product, product_t
+from lognmf.core.arrays import SHARED_PRODUCTS, gram, product, product_t
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import Fast, kernels, sweeps
 from lognmf.core.solvers.colouring import independent, visit
@@ -75,6 +75,22 @@ class TestTwin:
         assert ours.dtype == dtype
         np.testing.assert_allclose(ours, twin, atol=1e-10 if dtype == np.float64 else 1e-5)
         assert (ours >= 0).all()
+
+    @pytest.mark.parametrize("B", [1, 3])
+    def test_shared_sweep(self, penalty, dtype, B, rng, monkeypatch):
+        """In several threads it is the same, to the last bit."""
+        X, U, V = self.arrays(rng, dtype, B=B)
+        arguments = V, product(X, U), gram(U, U), rng.random((50, B)).astype(dtype)
+        arguments += visit(knn_graph(X, 3), compiled), np.full(B, 0.5), np.full(B, 0.1)
+        alone = compiled.sweep(*arguments, CONCAVE[penalty], 2)
+        monkeypatch.setattr(compiled, "SHARED_WORK", 0)
+        monkeypatch.setattr(compiled, "own_threads", lambda: 2)
+        token = SHARED_PRODUCTS.set(True)
+        try:
+            shared = compiled.sweep(*arguments, CONCAVE[penalty], 2)
+        finally:
+            SHARED_PRODUCTS.reset(token)
+        np.testing.assert_array_equal(shared, alone)
 
     def test_sphere_sweep(self, penalty, dtype, rng):
         X, U, V = self.arrays(rng, dtype)

@@ -11,7 +11,7 @@ from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.gauge import multiply_on_sphere, unit_columns
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust
 from lognmf.graph import knn_graph
-from lognmf.models.log_sparse import regularised
+from lognmf.models.log_sparse import LogSparseNMF, regularised
 from problems import factors, samples
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
@@ -112,3 +112,21 @@ def test_every_library_gives_the_same(library, fit, rng):
     assert type(ours.state.U) is type(home)
     np.testing.assert_allclose(to_numpy(ours.state.U), reference.state.U, atol=1e-10)
     np.testing.assert_allclose(ours.objective, reference.objective, rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
+def test_unit_columns_of_any_scale(scale, rng):
+    """Norms whose squares would vanish or overflow."""
+    U, V = rng.random((9, 2, 3)), rng.random((5, 2, 3))
+    unit, scaled = unit_columns(scale * U, V)
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=0), 1, rtol=1e-14)
+    np.testing.assert_allclose(scaled, V * scale * np.linalg.norm(U, axis=0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_zeros_and_tiny_data_never_rise(dtype, rng):
+    for X in (np.zeros((10, 5)), 1e-21 * samples(rng, 20, 8)):
+        for seed in range(5):
+            model = LogSparseNMF(2, alpha=0, beta=0, lam=1.0, random_state=seed, eval_every=1, max_iter=5)
+            objective = model.fit(X.astype(dtype)).history_["objective"]
+            assert (np.diff(objective) <= 1e-6 * objective[:-1]).all()

@@ -342,6 +342,13 @@ class TestIterationsFollowTheStart:
         model = MODELS[name](4, tol=0, random_state=0, **options).fit(digits[:60])
         assert model.n_iter_ == most
 
+    def test_given_factors_are_no_spectral_start(self, name, digits):
+        X = digits[:60]
+        model = MODELS[name](4, tol=0, random_state=0, warm_start=True).fit(X)
+        first = {"U0": model.components_.T, "V0": model.embedding_}
+        for given in (first, {"U0": first["U0"]}, {"V0": first["V0"]}, {}):  # the last is a warm start
+            assert model.fit(X, **given).n_iter_ == 500
+
     def test_the_progress_knows(self, name, digits, capsys):
         MODELS[name](4, tol=0, random_state=0, verbose=2).fit(digits[:60])
         assert "iteration 30 of at most 30" in capsys.readouterr().out

@@ -68,54 +68,63 @@ def test_without_iterations_the_codes_are_the_start(rng):
 
 
 class TestEmbedding:
-    """Lanczos iterations where the graph is connected, a factorisation where it is in pieces."""
-
-    @pytest.fixture
-    def forbidden(self, monkeypatch):
-        def forbid(name):
-            monkeypatch.setattr(spectral_start, name, lambda *_: pytest.fail(f"{name} was called"))
-
-        return forbid
+    """Against all eigenvectors: of well connected graphs, graphs in pieces and chains."""
 
     def connected(self, rng, n=80):
         W = knn_graph(rng.random((n, 6)), 8)
         assert connected_components(W)[0] == 1
         return W
 
-    def test_both_ways_span_the_same_space(self, rng, forbidden):
-        W = self.connected(rng)
-        factorised = spectral_start._factorised(int32(W), 4, np.random.RandomState(0))
-        forbidden("_factorised")
-        iterated = spectral_start._embedding(W, 4, np.random.RandomState(0))
-        angles = scipy.linalg.subspace_angles(iterated, factorised)
-        assert angles.max() < 1e-6
+    def chain(self, n):
+        return sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1], format="csr")
 
-    def test_a_graph_in_pieces_has_an_indicator_of_each(self, rng):
-        W = sp.block_diag([self.connected(rng, n) for n in (20, 30, 40)], format="csr")
-        E = spectral_start._embedding(W, 3, np.random.RandomState(0))
-        pieces = np.repeat(np.arange(3), (20, 30, 40))
-        for piece in range(3):
-            np.testing.assert_allclose(
-                E[pieces == piece], E[pieces == piece][:1].repeat((20, 30, 40)[piece], 0), atol=1e-6
-            )
-        assert np.linalg.matrix_rank(E, tol=1e-6) == 3
+    def assert_leading(self, W, k):
+        """The embedding spans what the leading eigenvectors span."""
+        scale = 1 / np.sqrt(W.sum(axis=1))
+        vectors = np.linalg.eigh(scale[:, None] * W.toarray() * scale)[1][:, -k:] * scale[:, None]
+        pieces = connected_components(W)[0]
+        E = spectral_start._embedding(sp.csr_array(W), k, pieces, np.random.RandomState(0))
+        assert E.shape == vectors.shape
+        assert scipy.linalg.subspace_angles(E, vectors).max() < 1e-5
 
-    def test_a_large_graph_in_pieces_is_not_factorised(self, rng, forbidden, monkeypatch):
-        forbidden("_factorised")
-        monkeypatch.setattr(spectral_start, "LARGE", 10)
-        W = sp.block_diag([self.connected(rng, n) for n in (20, 30)], format="csr")
-        assert spectral_start._embedding(W, 3, np.random.RandomState(0)).shape == (50, 3)
+    def test_connected(self, rng):
+        self.assert_leading(self.connected(rng), 4)
 
-    def test_what_does_not_converge_is_factorised(self, rng, monkeypatch):
+    @pytest.mark.parametrize("large", [10, 1000])
+    def test_in_pieces(self, large, rng, monkeypatch):
+        monkeypatch.setattr(spectral_start, "LARGE", large)
+        self.assert_leading(sp.block_diag([self.connected(rng, n) for n in (20, 30, 40)], format="csr"), 5)
+
+    def test_chains(self):
+        self.assert_leading(self.chain(1000), 5)
+        self.assert_leading(sp.block_diag([self.chain(300), self.chain(200)], format="csr"), 6)
+
+    def test_what_does_not_converge_gives_what_it_has(self, rng, monkeypatch):
         monkeypatch.setattr(spectral_start, "RESTARTS", 1)
-        chain = sp.diags_array([np.ones(999), np.ones(999)], offsets=[-1, 1], format="csr")
-        E = spectral_start._embedding(chain, 5, np.random.RandomState(0))
-        expected = np.cos(np.outer(np.arange(1000) / 999 * np.pi, np.arange(5)))
-        assert scipy.linalg.subspace_angles(E, expected).max() < 1e-5
+        E = spectral_start._embedding(self.chain(3000), 40, 1, np.random.RandomState(0))
+        assert E.shape[1] <= 40
+        assert np.isfinite(E).all()
 
 
-def int32(W):
-    return sp.csr_array((W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)), shape=W.shape)
+def test_more_pieces_than_clusters_share_the_clusters():
+    """Where pieces are all there is to see, the largest have a cluster of their own."""
+    sizes = (12, 30, 9, 20, 7)
+    X = np.repeat(np.eye(5), sizes, axis=0) + 1e-3 * np.random.default_rng(0).random((sum(sizes), 5))
+    labels = spectral(X, 3, np.random.RandomState(0))[1].argmax(axis=1)
+    of_piece = [set(part) for part in np.split(labels, np.cumsum(sizes)[:-1])]
+    assert all(len(found) == 1 for found in of_piece)
+    large = [of_piece[place] for place in (1, 3, 0)]
+    assert set.union(*large) == {0, 1, 2}
+
+
+def test_curves_are_quick():
+    """Hundreds of pieces and almost equal eigenvalues: nothing must run away (it took minutes)."""
+    t = np.sort(np.random.default_rng(1).random(4000))
+    X = np.stack([t, t**2, 1 - t, np.sin(3 * t) + 1], axis=1)
+    for k in (10, 60):
+        U, V = spectral(X, k, np.random.RandomState(0))
+        assert np.isfinite(U).all()
+        assert len(np.unique(V.argmax(axis=1))) == k
 
 
 class TestGraphIsSearchedOnce:
@@ -145,6 +154,10 @@ class TestGraphIsSearchedOnce:
     def test_by_a_fit(self, options, expected, searches, rng):
         LogSparseNMF(3, max_iter=2, random_state=0, **options).fit(samples(rng, 30, 8))
         assert searches == expected
+
+    def test_by_restarts(self, searches, rng):
+        LogSparseNMF(3, max_iter=2, n_init=4, lam=0, random_state=0).fit(samples(rng, 30, 8))
+        assert searches == [5]
 
     def test_the_start_is_the_same_wherever_its_graph_comes_from(self, searches, rng):
         X = samples(rng, 30, 8)

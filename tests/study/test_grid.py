@@ -263,3 +263,12 @@ def test_collapsed_settings_are_not_computed_on(X, monkeypatch):
         assert row["stop_reason"] == single.stop_reason_ == "max_iter"
         assert row["objective"] == pytest.approx(single.objective_, rel=1e-10)
         assert single.history_["iteration"][-1] == 300
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_a_graph_at_hand_may_have_any_format(form, X):
+    grid = {"lam": [0.0, 1.0]}
+    options = {"seeds": [0], "n_clusters": 4, "max_iter": 5}
+    given = fit_grid(MODELS["LS-NMF"](4), X, grid, graph=knn_graph(X, 5).asformat(form), **options)
+    built = fit_grid(MODELS["LS-NMF"](4), X, grid, **options)
+    assert without_times(given.rows) == without_times(built.rows)

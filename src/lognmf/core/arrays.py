@@ -142,7 +142,7 @@ def _shared_product(M: np.ndarray, N: np.ndarray) -> np.ndarray:
         own = slice(edges[part], edges[part + 1])
         np.matmul(M[own], N if N.ndim == 2 else N[own], out=out[own])
 
-    _in_threads(fill, range(parts))
+    in_threads(fill, range(parts))
     return out
 
 
@@ -195,11 +195,12 @@ def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
         rows = slice(start, min(start + step, n))
         out[rows] = function(rows)
 
-    _in_threads(fill, range(step, n, step))
+    in_threads(fill, range(step, n, step))
     return out
 
 
-def _in_threads(work: Callable[[int], None], parts: range) -> None:
+def in_threads(work: Callable[[int], None], parts: range) -> None:
+    """``work(part)`` for all parts, several at a time in our own threads."""
     try:
         list(_workers().map(work, parts))
     except RuntimeError as error:

@@ -22,6 +22,7 @@ from lognmf.core.state import Solution, State
 from lognmf.core.threads import threads_for
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.spectral_start import NEIGHBOURS, spectral
+from lognmf.models.spectral_start import neighbours as neighbours_of_start
 from lognmf.models.validation import Samples, check_codes, check_factor, check_samples, check_solver
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative
 
@@ -173,16 +174,17 @@ class FactorModel(
     def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
         check_solver(getattr(self, "solver", "mu"), data)
         first = self._given_factors(data.X, given)
+        most = self._most_iterations(drawn=all(F is None for F in first))
         W = self._graph(data.X)
         known = W if self._has_neighbours_of_start() else None
         U, V = self._prepare(*self._with_drawn(first, data.X, known))
         weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), V) for name in self._weights}
         rule = self._rule(data, W, weights)
-        with Watcher(self, data.X) as watcher:
+        with Watcher(self, data.X, most) as watcher:
             solution = iterate(
                 rule,
                 rule.start(U, V),
-                max_iter=self._most_iterations(),
+                max_iter=most,
                 tol=self.tol,
                 eval_every=self.eval_every,
                 on_eval=watcher,
@@ -205,11 +207,12 @@ class FactorModel(
         check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         check_random_state(self.random_state)
 
-    def _most_iterations(self) -> int:
-        """``max_iter``, or what takes the place of None."""
+    def _most_iterations(self, *, drawn: bool = True) -> int:
+        """``max_iter``, or what takes the place of None; ``drawn`` says that no factor was given."""
         if self.max_iter is not None:
             return self.max_iter
-        return SHORT if self.init == "spectral" and getattr(self, "solver", "mu") == "mu" else LONG
+        kept = drawn and self.init == "spectral" and getattr(self, "solver", "mu") == "mu"
+        return SHORT if kept else LONG
 
     def _has_neighbours_of_start(self) -> bool:
         """Whether the model's graph is the one that the spectral start clusters."""
@@ -243,7 +246,8 @@ class FactorModel(
             rng = check_random_state(self.random_state)
             draw = self._starts[self.init]
             if draw is spectral:
-                draw = functools.partial(spectral, W=neighbours)
+                known = neighbours_of_start(X) if neighbours is None else neighbours
+                draw = functools.partial(spectral, W=known)
             drawn = starts.batch(draw, X, self.n_components, self.n_init, rng)
             for place, F in enumerate(drawn):
                 F = like(F, factor_pattern(X))

@@ -26,15 +26,15 @@ __all__ = ["CallbackSupportMixin", "Watcher", "with_callbacks"]
 class Watcher:
     """Told of every evaluation; prints at most once a second and asks the callbacks."""
 
-    def __init__(self, estimator: Any, X: Any) -> None:
-        self.estimator, self.X = estimator, X
+    def __init__(self, estimator: Any, X: Any, goal: int) -> None:
+        self.estimator, self.X, self.goal = estimator, X, goal
         self.began = self.printed = time.perf_counter()
         self.last = -1  # the iteration of the last line
         self.context: Any = None
 
     def __enter__(self) -> Self:
         if getattr(self.estimator, "_skl_callbacks", None) or hasattr(self.estimator, "_parent_callback_ctx"):
-            subtasks = math.ceil(self.estimator._most_iterations() / self.estimator.eval_every)
+            subtasks = math.ceil(self.goal / self.estimator.eval_every)
             self.context = self.estimator._init_callback_context(max_subtasks=subtasks)
             self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
         return self
@@ -62,5 +62,5 @@ class Watcher:
 
     def _print(self, iteration: int, objective: float, seconds: float) -> None:
         self.last = iteration
-        name, goal = type(self.estimator).__name__, self.estimator._most_iterations()
-        print(f"{name}: iteration {iteration} of at most {goal}, objective {objective:.6g}, {seconds:.1f} s")  # noqa: T201
+        where = f"iteration {iteration} of at most {self.goal}"
+        print(f"{type(self.estimator).__name__}: {where}, objective {objective:.6g}, {seconds:.1f} s")  # noqa: T201

@@ -21,8 +21,9 @@ PASSAGES = {
 """,
     "short_iterations": """
     max_iter : int or None, default=None
-        Most iterations. None: 30 from the spectral start with the solver "mu", since more of
-        them trade its clusters for a closer fit (docs/defaults.md); else 500.
+        Most iterations. None: 30 from a spectral start with the solver "mu", since more of
+        them trade its clusters for a closer fit (docs/defaults.md); else, and from given
+        factors, 500.
 """,
     "loop": """
     tol : float, default=1e-5

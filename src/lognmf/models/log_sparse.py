@@ -55,7 +55,8 @@ class LogSparseNMF(BasisAndCodesModel):
     [[graph]]
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="spectral"
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
-        NNDSVD with its zeros filled; or spectral clustering of the neighbour graph.
+        NNDSVD with its zeros filled; or spectral clustering of the samples' graph of 5
+        neighbours, whatever ``graph`` is.
     [[n_init]]
     [[solver]]
     [[gauge]]

@@ -53,9 +53,9 @@ class RobustLogSparseNMF(BasisAndCodesModel):
     [[graph]]
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="spectral"
         Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
-        NNDSVD with its zeros filled; or spectral clustering of the neighbour graph. From
-        "random" an outlier part absorbs the misfit of the start, and hundreds of iterations
-        hardly move (the paper's behaviour).
+        NNDSVD with its zeros filled; or spectral clustering of the samples' graph of 5
+        neighbours, whatever ``graph`` is. From "random" an outlier part absorbs the misfit of
+        the start, and hundreds of iterations hardly move (the paper's behaviour).
     [[n_init]]
     [[solver]]
     [[gauge]]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 from scipy.sparse.csgraph import connected_components
-from sklearn.manifold import spectral_embedding
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering import cluster
@@ -20,10 +17,11 @@ NEIGHBOURS = 5
 """Neighbours in the graph that is clustered."""
 
 LARGE = 20_000
-"""Samples above which a graph is not factorised even if it is in pieces."""
+"""Samples above which plain iterations are tried first even if the graph is in pieces."""
 
-RESTARTS = 300
-"""Of Lanczos iterations, before the graph is factorised after all; tens are usual."""
+RESTARTS, SHIFT = 300, 1e-5
+"""Most restarts of Lanczos iterations (tens are usual), and how far beyond the largest eigenvalue, which
+is 1, the matrix is inverted."""
 
 
 def spectral(
@@ -42,6 +40,11 @@ def spectral(
     return np.maximum(U, floor), V
 
 
+def neighbours(X: Matrix) -> sp.csr_array:
+    """The graph that is clustered, (n, n)."""
+    return knn_graph(X, min(NEIGHBOURS, X.shape[0] - 1)) if X.shape[0] > 1 else sp.csr_array((1, 1))
+
+
 def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | None) -> np.ndarray:
     """k-means on the *directions* of the spectral embedding (Ng, Jordan and Weiss 2002).
 
@@ -52,34 +55,36 @@ def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | Non
     n = X.shape[0]
     if k >= n or n < 3:
         return np.arange(n) % k
-    W = knn_graph(X, min(NEIGHBOURS, n - 1)) if W is None else W
-    return cluster(normalize(_embedding(W, k, rng)), k, random_state=rng)
+    W = sp.csr_array(neighbours(X) if W is None else W)
+    W = sp.csr_array((W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)), shape=W.shape)
+    pieces, piece = connected_components(W, directed=False)
+    embedding = _embedding(W, k, pieces, rng) if pieces < k else np.zeros((n, 0))
+    if not embedding.shape[1]:
+        # All that is known are the pieces: each is a cluster, or a union of some.
+        by_size = np.argsort(-np.bincount(piece), kind="stable")
+        return np.argsort(by_size)[piece] % k
+    return cluster(normalize(embedding), k, random_state=rng)
 
 
-def _embedding(W: sp.sparray, k: int, rng: np.random.RandomState) -> np.ndarray:
+def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState) -> np.ndarray:
     """The k leading eigenvectors of the random walk on the graph ``W`` (n, n), as rows (n, k).
 
-    A graph in pieces has its largest eigenvalue several times, which Lanczos iterations find only
-    by luck; scikit-learn factorises the matrix, which costs little where a graph falls apart. On a
-    connected graph it costs memory like n², and Lanczos does as well without.
+    A graph in ``pieces`` has its largest eigenvalue several times, and a long chain has many that
+    are almost equal: there Lanczos iterations find them by luck, or never. The inverse sets
+    them apart, and the factorisation it needs is cheap where a graph is so thin. A well
+    connected graph would fill the factors, memory like n², and there plain iterations do.
     """
-    W = sp.csr_array((W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)), shape=W.shape)
-    if W.shape[0] <= LARGE and connected_components(W, directed=False, return_labels=False) > 1:
-        return _factorised(W, k, rng)
     degree = np.asarray(W.sum(axis=1)).reshape(-1)
     scale = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
     walk = sp.csr_array(W.multiply(scale[:, None]).multiply(scale))
-    try:
-        _, vectors = scipy.sparse.linalg.eigsh(
-            walk, k, which="LA", v0=rng.uniform(-1, 1, W.shape[0]), maxiter=RESTARTS
-        )
-    except scipy.sparse.linalg.ArpackError:  # a long chain: neighbouring eigenvalues are almost equal
-        return _factorised(W, k, rng)
+    first = rng.uniform(-1, 1, W.shape[0])
+    plain = {"A": walk, "which": "LA"}
+    inverse = {"A": sp.csc_array(walk), "sigma": 1 + SHIFT, "which": "LM"}
+    order = (plain, inverse) if pieces == 1 or W.shape[0] > LARGE else (inverse,)
+    for how in order:
+        try:
+            vectors = scipy.sparse.linalg.eigsh(k=k, v0=first, maxiter=RESTARTS, **how)[1]
+            break
+        except scipy.sparse.linalg.ArpackNoConvergence as error:
+            vectors = error.eigenvectors  # some of them are better than none
     return vectors * scale[:, None]
-
-
-def _factorised(W: sp.csr_array, k: int, rng: np.random.RandomState) -> np.ndarray:
-    with warnings.catch_warnings():
-        # A graph in several pieces is no trouble here: each piece is a cluster or a union of some.
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        return spectral_embedding(W, n_components=k, random_state=rng, drop_first=False)

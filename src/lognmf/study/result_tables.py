@@ -108,8 +108,8 @@ def honest_tables(
         caption = (
             f"Mean ± standard deviation over {seeds} seeds, in percent. λ was chosen without labels "
             "(least normalised cut) by another seed, from equally many values for every method that has "
-            "it; other parameters are the package's defaults, but LS-NMF and RLS-NMF have the paper's free scale "
-            "and random starts."
+            "it; other parameters are the package's defaults, but LS-NMF and RLS-NMF have the paper's free "
+            "scale and random starts."
         )
         tables.append(Table(f"{METRICS[metric]}, honest", caption, tuple(names), rows, table.corner))
     return tables

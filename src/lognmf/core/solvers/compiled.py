@@ -16,9 +16,13 @@ from typing import Any
 import numba
 import numpy as np
 
+from lognmf.core.arrays import SHARED_PRODUCTS, in_threads, own_threads
 from lognmf.core.solvers.colouring import Visit
 
 LANES = 32
+
+SHARED_WORK = 1 << 22
+"""Products of numbers in a sweep from which it is shared out among threads."""
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,21 +49,46 @@ def sweep(
     concave: bool,
     times: int,
 ) -> np.ndarray:
-    out = np.array(F, order="C")
-    _sweep(out, np.ascontiguousarray(A), G, kept, *rows, lam, weight, concave, times, np.finfo(F.dtype).tiny)
+    out, A = np.array(F, order="C"), np.ascontiguousarray(A)
+    order, bounds, *graph = rows
+    tiny = np.finfo(F.dtype).tiny
+
+    def part(order: np.ndarray, bounds: np.ndarray, first: int, last: int) -> None:
+        _sweep(out, A, G, kept, order, bounds, *graph, lam, weight, concave, times, tiny, first, last)
+
+    (n, B, k), threads = F.shape, own_threads()
+    if not SHARED_PRODUCTS.get() or n * B * k * k * times < SHARED_WORK:  # else BLAS's threads are in the way
+        part(order, bounds, 0, B)
+    elif B > 1:  # settings have nothing to do with one another
+        _share(lambda first, last: part(order, bounds, first, last), B, threads)
+    else:  # nor have rows of one colour
+        for of_colour in np.split(order, bounds[1:-1]):
+
+            def some(first: int, last: int, of_colour: np.ndarray = of_colour) -> None:
+                part(of_colour[first:last], np.array([0, last - first]), 0, 1)
+
+            _share(some, len(of_colour), threads)
     return out
 
 
+def _share(work: Callable[[int, int], None], count: int, threads: int) -> None:
+    """``work(first, last)`` for about equal parts of ``count`` things, one for each thread."""
+    edges = np.linspace(0, count, threads + 1).astype(int)
+    in_threads(lambda part: work(edges[part], edges[part + 1]), range(threads))
+
+
 @_compiled
-def _sweep(F, A, G, kept, order, bounds, indptr, indices, edges, degree, lam, weight, concave, times, tiny):
-    B, k = F.shape[1:]
+def _sweep(
+    F, A, G, kept, order, bounds, indptr, indices, edges, degree, lam, weight, concave, times, tiny, low, high
+):
+    k = F.shape[2]
     robust = kept.shape[0] > 0
     wide = (k + 3) // 4 * 4  # four terms of a sum at a time; those beyond k are zeros
     v, a = np.zeros((wide, LANES)), np.empty((k, LANES))
     share, pull, around = np.ones(LANES), np.zeros(LANES), np.zeros(LANES)
     row = np.zeros(LANES, dtype=np.int64)
     others, target = np.zeros((k, wide)), np.empty(k)
-    for b in range(B):
+    for b in range(low, high):
         for r in range(k):
             for q in range(k):
                 others[r, q] = 0.0 if q == r else G[b, r, q]

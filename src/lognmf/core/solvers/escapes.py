@@ -71,7 +71,7 @@ def needs(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     """
     costs = []
     for F, other in ((U, V), (V, U)):
-        G = F.T @ F
+        G = F.T.astype(np.float64) @ F  # in single precision the inverse of almost parallel parts is noise
         ridge = np.trace(G) * 1e-9 / len(G) + np.finfo(G.dtype).tiny
         inverse = np.linalg.inv(G + ridge * np.eye(len(G)))
         costs.append(np.sum(other**2, axis=0) / np.maximum(np.diag(inverse), np.finfo(G.dtype).tiny))

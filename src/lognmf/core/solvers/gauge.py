@@ -23,9 +23,14 @@ NEWTON_STEPS = 60
 def unit_columns(U: Array, F: Array, *, inverse: bool = False) -> tuple[Array, Array]:
     """U (p, B, k) with columns of unit norm, and ``F`` times (or over) their former norms."""
     xp = namespace(U)
+    one = like(1.0, U)
+    largest = xp.max(U, axis=0)
+    largest = xp.where(largest > 0, largest, one)
+    U = U / largest  # whose squares neither vanish nor overflow
     norms = xp.linalg.vector_norm(U, axis=0)
-    norms = xp.where(norms > 0, norms, xp.ones_like(norms))
-    return U / norms, F / norms if inverse else F * norms
+    norms = xp.where(norms > 0, norms, one)
+    scale = norms * largest
+    return U / norms, F / scale if inverse else F * scale
 
 
 def multiply_on_sphere(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
