@@ -86,6 +86,16 @@ class TestTorchEstimators:
     def torch_home(self, request):
         return pattern(request.param)
 
+    @pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF"])
+    def test_defaults(self, name, torch_home, rng):
+        """Start, gauge and length as a user gets them."""
+        X = samples(rng, 60, 12)
+        model, twin = (MODELS[name](3, random_state=0).fit(data) for data in (like(X, torch_home), X))
+        assert is_torch(model.embedding_)
+        assert model.n_iter_ == twin.n_iter_ == 30
+        np.testing.assert_allclose(to_numpy(model.embedding_), twin.embedding_, atol=1e-9)
+        np.testing.assert_allclose(np.linalg.norm(to_numpy(model.components_), axis=1), 1, rtol=1e-12)
+
     @pytest.mark.parametrize("name", MODELS)
     @pytest.mark.parametrize("single", [False, True])
     def test_torch_in_torch_out(self, name, single, torch_home, rng):
