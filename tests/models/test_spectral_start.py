@@ -117,6 +117,17 @@ def test_more_pieces_than_clusters_share_the_clusters():
     assert set.union(*large) == {0, 1, 2}
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_crumbs_have_no_cluster_of_their_own(form, rng):
+    """Near-duplicates are pieces of the graph; ten of them must not take the clusters of all the others."""
+    X, groups = unequal(rng, (200, 150, 150, 150))
+    strange = np.repeat(np.eye(12)[4:] + 0.01, 7, axis=0) + 1e-4 * rng.random((56, 12))
+    Z = np.concatenate([X, strange])
+    assert connected_components(knn_graph(Z, 5))[0] > 8
+    labels = spectral(form(Z), 4, np.random.RandomState(0))[1].argmax(axis=1)
+    assert metrics.clustering_accuracy(groups, labels[: len(X)]) == 1.0
+
+
 def test_curves_are_quick():
     """Hundreds of pieces and almost equal eigenvalues: nothing must run away (it took minutes)."""
     t = np.sort(np.random.default_rng(1).random(4000))

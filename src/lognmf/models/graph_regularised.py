@@ -13,7 +13,7 @@ from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.gauge import unit_columns
 from lognmf.core.state import State
 from lognmf.core.terms import Frobenius, graph_penalty
-from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_choice, check_flag

@@ -11,7 +11,7 @@ from lognmf.core.arrays import Array, Matrix
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import GAUGES, SOLVERS
 from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Weighted, graph_penalty, unless_zero
-from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_choice

@@ -13,7 +13,7 @@ from lognmf.core.arrays import Array, gram, mix, product, product_t, ratio
 from lognmf.core.state import State
 from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
-from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.least_squares import LeastSquaresRule
 from lognmf.models.validation import Samples

@@ -11,7 +11,7 @@ from lognmf.core.arrays import Array
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import Frobenius
-from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples
 from lognmf.parameters import check_choice

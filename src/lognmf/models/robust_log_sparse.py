@@ -13,7 +13,7 @@ from lognmf.core.arrays import Array, Matrix, factor_pattern, like, product, to_
 from lognmf.core.solvers import GAUGES, SOLVERS
 from lognmf.core.state import State
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
-from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.log_sparse import regularised
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters, check_samples

@@ -14,7 +14,7 @@ from lognmf.core.arrays import Array, Matrix, gram, like, mix, namespace, positi
 from lognmf.core.state import State
 from lognmf.core.terms import Laplacian
 from lognmf.models import kmeans_starts
-from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
 from lognmf.parameters import check_at_least, check_flag, check_positive

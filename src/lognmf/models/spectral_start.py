@@ -16,6 +16,9 @@ from lognmf.models.kmeans_starts import LIFT
 NEIGHBOURS = 5
 """Neighbours in the graph that is clustered."""
 
+CRUMB = 0.1
+"""A piece of the graph with less than this share of an average cluster's samples gets no cluster."""
+
 LARGE = 20_000
 """Samples above which plain iterations are tried first even if the graph is in pieces."""
 
@@ -58,12 +61,33 @@ def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | Non
     W = sp.csr_array(neighbours(X) if W is None else W)
     W = sp.csr_array((W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)), shape=W.shape)
     pieces, piece = connected_components(W, directed=False)
+    crumbs = (np.bincount(piece) < CRUMB * n / k)[piece]
+    if 0 < crumbs.sum() < n - k:
+        return _with_crumbs(X, k, rng, W, crumbs)
     embedding = _embedding(W, k, pieces, rng) if pieces < k else np.zeros((n, 0))
     if not embedding.shape[1]:
         # All that is known are the pieces: each is a cluster, or a union of some.
         by_size = np.argsort(-np.bincount(piece), kind="stable")
         return np.argsort(by_size)[piece] % k
     return cluster(normalize(embedding), k, random_state=rng)
+
+
+def _with_crumbs(
+    X: Matrix, k: int, rng: np.random.RandomState, W: sp.csr_array, crumbs: np.ndarray
+) -> np.ndarray:
+    """Clusters of all but the samples ``crumbs`` (n,), which join the cluster of the nearest mean.
+
+    Every piece of the graph, however small, would have a cluster of its own: a few near-duplicates.
+    """
+    rest = np.flatnonzero(~crumbs)
+    labels = np.zeros(len(crumbs), dtype=int)
+    labels[rest] = _clusters(X[rest], k, rng, W[rest][:, rest])
+    members = np.eye(k)[labels[rest]]
+    counts = members.sum(axis=0)
+    means = (X[rest].T @ members) / np.maximum(counts, 1)
+    nearness = X[crumbs] @ means - np.sum(means**2, axis=0) / 2
+    labels[crumbs] = np.where(counts > 0, nearness, -np.inf).argmax(axis=1)
+    return labels
 
 
 def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState) -> np.ndarray:
