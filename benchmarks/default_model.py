@@ -31,6 +31,7 @@ from lognmf.metrics import clustering_accuracy
 from lognmf.models.log_sparse import regularised
 from lognmf.models.spectral_start import spectral
 from lognmf.study.paper import DATASETS, TABLES
+from lognmf.study.protocol import PINNED
 from lognmf.study.samples import prepare
 from lognmf.study.spec import CLEAN
 from solver import SETS, Rows
@@ -44,10 +45,10 @@ READ_OUTS = ("k-means", "rows", "largest")
 KEY = ("data", "model", "solver", "gauge", "init", "alpha", "beta", "lam", "seed", "iterations")
 COLUMNS = (*KEY, "error", *READ_OUTS)
 BEFORE = {
-    "LS-NMF": ("LS-NMF", "mu", "free", "random", "0.01", "0.001", "0.1", "500"),
-    "RLS-NMF": ("RLS-NMF", "mu", "free", "scaled", "0.01", "0.001", "0.1", "500"),
+    name: (name, old["solver"], old["gauge"], old["init"], "0.01", "0.001", "0.1", str(old["max_iter"]))
+    for name, old in PINNED.items()
 }
-"""The defaults so far."""
+"""The defaults before this study, as rows have them; the study of the paper keeps to them."""
 
 
 def problem(X, W, model, cases):
@@ -121,9 +122,7 @@ def check(options):
     """The estimators as a user gets them against those before, one after the other from each seed."""
     print("model, data: accuracy, CPU seconds and error ‖X − V Uᵀ‖ of the default, and of the one before")
     for model in options.models:
-        cls, (_, solver, gauge, init, *_, max_iter) = MODELS[model], BEFORE[model]
-        before = {"solver": solver, "gauge": gauge, "init": init, "max_iter": int(max_iter)}
-        table = []
+        cls, before, table = MODELS[model], PINNED[model], []
         for name, X, y in places(options):
             X, k = np.ascontiguousarray(X), len(np.unique(y))
             found = []

@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
 import data
-from default_model import BEFORE
 from lognmf import RobustLogSparseNMF
+from lognmf.study.protocol import PINNED
 from solver import SETS
 
 DAMAGES = {
@@ -40,8 +40,6 @@ def main():
     parser.add_argument("--data", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--seeds", type=int, nargs="+", default=range(3))
     options = parser.parse_args()
-    _, solver, gauge, init, *_, max_iter = BEFORE["RLS-NMF"]
-    before = {"solver": solver, "gauge": gauge, "init": init, "max_iter": int(max_iter)}
     for kind, damage in DAMAGES.items():
         for name in options.data:
             X, y = data.load(name)
@@ -50,7 +48,7 @@ def main():
                 Z, bad = damaged(X, damage, np.random.default_rng(seed))
                 models = [
                     RobustLogSparseNMF(len(np.unique(y)), random_state=seed, **parameters)
-                    for parameters in ({}, before)
+                    for parameters in ({}, PINNED["RLS-NMF"])
                 ]
                 found.append([roc_auc_score(bad, model.fit(Z).residual_norm_) for model in models])
             now, then = np.mean(found, axis=0)

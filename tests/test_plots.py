@@ -1,29 +1,15 @@
 """Figures: they show what was given, fit every size, and leave matplotlib's global state alone."""
 
-import io
 import sys
 from itertools import product
 
 import numpy as np
 import pytest
 
+from drawing import drawn, png
 from lognmf import plots
 
 pytest.importorskip("matplotlib")
-
-
-def png(figure):
-    """The figure as the bytes of a PNG."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=60)
-    content = file.getvalue()
-    assert content.startswith(b"\x89PNG")
-    return content
-
-
-def drawn(figure):
-    """The axes that show something."""
-    return [axes for axes in figure.axes if axes.axison]
 
 
 def texts(figure):

@@ -84,7 +84,7 @@ class TestTwin:
         arguments += visit(knn_graph(X, 3), compiled), np.full(B, 0.5), np.full(B, 0.1)
         alone = compiled.sweep(*arguments, CONCAVE[penalty], 2)
         monkeypatch.setattr(compiled, "SHARED_WORK", 0)
-        monkeypatch.setattr(compiled, "own_threads", lambda: 2)
+        monkeypatch.setattr("lognmf.core.arrays.own_threads", lambda: 2)
         token = SHARED_PRODUCTS.set(True)
         try:
             shared = compiled.sweep(*arguments, CONCAVE[penalty], 2)

@@ -135,14 +135,11 @@ def product(M: Matrix, F: Array) -> Array:
 def _shared_product(M: np.ndarray, N: np.ndarray) -> np.ndarray:
     """``M @ N`` of matrices or stacks of them, the first axis shared out among our own threads."""
     out = np.empty((*M.shape[:-1], N.shape[-1]), dtype=np.result_type(M, N))
-    parts = own_threads()
-    edges = np.linspace(0, M.shape[0], parts + 1).astype(int)
 
-    def fill(part: int) -> None:
-        own = slice(edges[part], edges[part + 1])
+    def fill(own: slice) -> None:
         np.matmul(M[own], N if N.ndim == 2 else N[own], out=out[own])
 
-    in_threads(fill, range(parts))
+    shared_out(fill, M.shape[0])
     return out
 
 
@@ -195,12 +192,18 @@ def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
         rows = slice(start, min(start + step, n))
         out[rows] = function(rows)
 
-    in_threads(fill, range(step, n, step))
+    _in_threads(fill, range(step, n, step))
     return out
 
 
-def in_threads(work: Callable[[int], None], parts: range) -> None:
-    """``work(part)`` for all parts, several at a time in our own threads."""
+def shared_out(work: Callable[[slice], None], count: int) -> None:
+    """``work(own)`` for about equal parts of ``count`` things, one for each of our own threads."""
+    threads = own_threads()
+    edges = np.linspace(0, count, threads + 1).astype(int).tolist()
+    _in_threads(lambda part: work(slice(edges[part], edges[part + 1])), range(threads))
+
+
+def _in_threads(work: Callable[[int], None], parts: range) -> None:
     try:
         list(_workers().map(work, parts))
     except RuntimeError as error:

@@ -39,7 +39,7 @@ class GraphNMF(BasisAndCodesModel):
         ``objective_`` is that of the scaled factors.
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its
-        zeros filled; or spectral clustering of the neighbour graph.
+        zeros filled; or spectral clustering of the graph of 5 neighbours.
     [[n_init]]
     [[solver]]
     [[iterations]]

@@ -10,8 +10,8 @@ from sklearn.preprocessing import normalize
 
 from lognmf.clustering import cluster
 from lognmf.core.arrays import Matrix, to_numpy
-from lognmf.graph import knn_graph
 from lognmf.models.kmeans_starts import LIFT
+from lognmf.models.validation import build_graph
 
 NEIGHBOURS = 5
 """Neighbours in the graph that is clustered."""
@@ -43,9 +43,9 @@ def spectral(
     return np.maximum(U, floor), V
 
 
-def neighbours(X: Matrix) -> sp.csr_array:
+def neighbours(X: Matrix) -> sp.csr_array | None:
     """The graph that is clustered, (n, n)."""
-    return knn_graph(X, min(NEIGHBOURS, X.shape[0] - 1)) if X.shape[0] > 1 else sp.csr_array((1, 1))
+    return build_graph(X, "knn", NEIGHBOURS, needed=True)
 
 
 def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | None) -> np.ndarray:

@@ -22,7 +22,7 @@ from lognmf.core.loop import iterate
 from lognmf.core.solvers import Watched
 from lognmf.core.state import State
 from lognmf.core.threads import threads_for
-from lognmf.graph import knn_graph
+from lognmf.models.spectral_start import neighbours
 from lognmf.models.validation import Samples, check_samples
 from lognmf.study.duplicates import copied, followers, same_problems
 from lognmf.study.plan import (
@@ -294,11 +294,10 @@ class _Run:
             self._graphs[key] = clone(model).set_params(lam=1.0)._graph(self.data.X)
         return self._graphs[key]
 
-    def _neighbours(self) -> sp.csr_array:
+    def _neighbours(self) -> Any:
         """The graph that judges clusterings, and that the spectral start clusters; built once."""
         if "cut" not in self._graphs:
-            n = self.data.X.shape[0]
-            self._graphs["cut"] = knn_graph(self.data.X, min(5, n - 1)) if n > 1 else sp.csr_array((1, 1))
+            self._graphs["cut"] = neighbours(self.data.X)
         return self._graphs["cut"]
 
     def _scores(self, V: Array, seeds: list[int]) -> dict[str, Any]:

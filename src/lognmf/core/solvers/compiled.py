@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from lognmf.core.arrays import SHARED_PRODUCTS, in_threads, own_threads
+from lognmf.core.arrays import SHARED_PRODUCTS, shared_out
 from lognmf.core.solvers.colouring import Visit
 
 LANES = 32
@@ -53,28 +53,26 @@ def sweep(
     order, bounds, *graph = rows
     tiny = np.finfo(F.dtype).tiny
 
-    def part(order: np.ndarray, bounds: np.ndarray, first: int, last: int) -> None:
-        _sweep(out, A, G, kept, order, bounds, *graph, lam, weight, concave, times, tiny, first, last)
+    def part(order: np.ndarray, bounds: np.ndarray, settings: slice) -> None:
+        _sweep(
+            *(out, A, G, kept, order, bounds, *graph, lam, weight, concave, times, tiny),
+            *(settings.start, settings.stop),
+        )
 
-    (n, B, k), threads = F.shape, own_threads()
-    if not SHARED_PRODUCTS.get() or n * B * k * k * times < SHARED_WORK:  # else BLAS's threads are in the way
-        part(order, bounds, 0, B)
+    n, B, k = F.shape
+    # Where BLAS has threads of its own, ours would be in its way.
+    if not SHARED_PRODUCTS.get() or n * B * k * k * times < SHARED_WORK:
+        part(order, bounds, slice(0, B))
     elif B > 1:  # settings have nothing to do with one another
-        _share(lambda first, last: part(order, bounds, first, last), B, threads)
+        shared_out(lambda own: part(order, bounds, own), B)
     else:  # nor have rows of one colour
         for of_colour in np.split(order, bounds[1:-1]):
 
-            def some(first: int, last: int, of_colour: np.ndarray = of_colour) -> None:
-                part(of_colour[first:last], np.array([0, last - first]), 0, 1)
+            def some(own: slice, of_colour: np.ndarray = of_colour) -> None:
+                part(of_colour[own], np.array([0, own.stop - own.start]), slice(0, 1))
 
-            _share(some, len(of_colour), threads)
+            shared_out(some, len(of_colour))
     return out
-
-
-def _share(work: Callable[[int, int], None], count: int, threads: int) -> None:
-    """``work(first, last)`` for about equal parts of ``count`` things, one for each thread."""
-    edges = np.linspace(0, count, threads + 1).astype(int)
-    in_threads(lambda part: work(edges[part], edges[part + 1]), range(threads))
 
 
 @_compiled
