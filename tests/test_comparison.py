@@ -67,12 +67,23 @@ def test_without_labels_there_is_no_agreement(X):
         assert row.normalized_cut > 0
 
 
-def test_the_graph_is_built_once(X, monkeypatch):
-    built = []
-    monkeypatch.setattr(validation, "knn_graph", lambda *_: built.append(1) or knn_graph(*_))
+@pytest.fixture
+def built(monkeypatch):
+    """Numbers of neighbours of the graphs that are searched for."""
+    found = []
+    monkeypatch.setattr(validation, "knn_graph", lambda X, k: found.append(k) or knn_graph(X, k))
+    return found
+
+
+def test_one_graph_serves_the_models_their_starts_and_the_cut(X, built):
+    compare(X, 2, n_neighbors=5, **QUICK)
+    assert built == [5]
+
+
+def test_the_graph_is_built_once(X, built):
     models = {}
     compare(X, 2, n_neighbors=3, on_done=lambda row, model: models.update({row.model: model}), **QUICK)
-    assert built == [1]
+    assert built == [3, 5]  # that of the spectral starts has always 5 neighbours
     for name in ("GNMF", "RMNMF", "LS-NMF", "RLS-NMF"):
         assert (models[name].graph, models[name].n_neighbors) == ("knn", 3)  # as if it had built its own
         assert (models[name].graph_ != knn_graph(X, 3)).nnz == 0

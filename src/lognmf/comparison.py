@@ -16,6 +16,7 @@ from lognmf import metrics
 from lognmf.clustering import cluster
 from lognmf.core.arrays import is_torch, to_numpy
 from lognmf.models import MODELS
+from lognmf.models.spectral_start import NEIGHBOURS, neighbours
 from lognmf.models.validation import build_graph
 from lognmf.parameters import check_integer
 
@@ -161,11 +162,14 @@ def compare(
     n_clusters = n_components if n_clusters is None else n_clusters
     _check_sizes(X.shape[0], n_clusters, y)
     W = build_graph(_filled(X), "knn", n_neighbors, needed=True)
+    start = W if n_neighbors == NEIGHBOURS else None  # the graph of spectral starts
     rows = []
     for name, estimator in estimators.items():
         if on_start is not None:
             on_start(name, estimator)
-        with _graph_at_hand(estimator, W):
+        if n_neighbors != NEIGHBOURS and estimator.init == "spectral" and start is None:
+            start = neighbours(_filled(X))
+        with _graphs_at_hand(estimator, W, start):
             row = _run(name, estimator, X, y, W, n_clusters)
         rows.append(row)
         if on_done is not None:
@@ -277,14 +281,19 @@ def _check_sizes(n: int, n_clusters: int, y: Any) -> None:
 
 
 @contextmanager
-def _graph_at_hand(model: Any, W: sp.csr_array | None) -> Iterator[None]:
-    """Spare a model that would build the graph ``W`` itself the work; its parameters stay as they were."""
+def _graphs_at_hand(model: Any, W: sp.csr_array | None, start: sp.csr_array | None) -> Iterator[None]:
+    """Spare a model that would build the graph ``W``, or that of its start, the work.
+
+    Its parameters stay as they were.
+    """
     shared = isinstance(getattr(model, "graph", None), str)
     if shared:
         model.set_params(graph=W)
+    model._neighbours_at_hand = start
     try:
         yield
     finally:
+        del model._neighbours_at_hand
         if shared:
             model.set_params(graph="knn")
 

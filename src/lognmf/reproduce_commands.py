@@ -65,7 +65,7 @@ def reproduce(
         from lognmf.study import reproduce as study
 
         console = Console(stderr=True)
-        with _worded(ValueError, OSError, MemoryError), study_progress(console) as on_piece:
+        with _worded(ValueError, OSError, MemoryError, ImportError), study_progress(console) as on_piece:
             study.check_out(out, force=force)
             report = study.reproduce(
                 what or ["all"],

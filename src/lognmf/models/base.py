@@ -47,6 +47,7 @@ class FactorModel(
     _signed = False  # whether data and basis may be negative
     _sparse = True  # whether X may be sparse
     _missing = False  # whether NaN means a missing entry
+    _neighbours_at_hand: sp.csr_array | None = None  # the graph of a spectral start, from whoever has it
     _iterations_follow_start = False  # whether max_iter may be None
 
     def __init__(
@@ -176,7 +177,7 @@ class FactorModel(
         first = self._given_factors(data.X, given)
         most = self._most_iterations(drawn=all(F is None for F in first))
         W = self._graph(data.X)
-        known = W if self._has_neighbours_of_start() else None
+        known = W if self._has_neighbours_of_start() else self._neighbours_at_hand
         U, V = self._prepare(*self._with_drawn(first, data.X, known))
         weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), V) for name in self._weights}
         rule = self._rule(data, W, weights)
