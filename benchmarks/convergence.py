@@ -13,7 +13,7 @@ import numpy as np
 
 import data
 from lognmf import knn_graph
-from lognmf.core.solvers import Fast, Multiplicative
+from lognmf.core.solvers import CoordinateDescent, Multiplicative
 from lognmf.plots.canvas import ACCENT, DARK, new_figure, tidy
 from solver import compile_all, problem, start
 
@@ -49,14 +49,14 @@ def main():
         X, y = data.load(name)
         X, k = np.ascontiguousarray(X), len(np.unique(y))
         terms = problem(X, knn_graph(X, 5), [setting])
-        fast, mu = Fast.of(terms), Multiplicative(terms)
+        cd, mu = CoordinateDescent.of(terms), Multiplicative(terms)
         U, V = start(X, k, 0)
-        compile_all(fast, U, V)
-        scaled = fast.start(U, V)
+        compile_all(cd, U, V)
+        scaled = cd.start(U, V)
         lines = {
             "mu, random start": (curve(mu, U, V, 2000), {"color": DARK}),
             "mu, start at its best scale": (curve(mu, scaled.U, scaled.V, 2000), {"color": "0.6"}),
-            "fast": (curve(fast, U, V, 400), {"color": ACCENT, "lw": 2.2}),
+            "cd": (curve(cd, U, V, 400), {"color": ACCENT, "lw": 2.2}),
         }
         best = min(objective.min() for (_, objective), _ in lines.values())
         for label, ((seconds, objective), style) in lines.items():

@@ -1,6 +1,6 @@
 """What `LogSparseNMF(k).fit(X)` should do: solver, gauge, start, weights, iterations and read-out.
 
-    LOGNMF_DATA=… python benchmarks/default_model.py --out FILE [--device cuda] [--solver fast]
+    LOGNMF_DATA=… python benchmarks/default_model.py --out FILE [--device cuda] [--solver cd]
     python benchmarks/default_model.py --read FILE …
     LOGNMF_DATA=… OMP_NUM_THREADS=1 python benchmarks/default_model.py --check [--noise]
 
@@ -20,20 +20,19 @@ import numpy as np
 
 import data
 from lognmf import MODELS, knn_graph
-from lognmf.clustering import cluster
-from lognmf.core import scores
+from lognmf.clustering import cluster, scores
+from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import like, namespace, to_numpy
-from lognmf.core.kmeans import kmeans
-from lognmf.core.solvers import GAUGES, SOLVERS
+from lognmf.core.solvers import SOLVERS
 from lognmf.core.starts import STARTS
 from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
 from lognmf.metrics import clustering_accuracy
 from lognmf.models.log_sparse import regularised
 from lognmf.models.spectral_start import spectral
-from lognmf.study.paper import DATASETS, TABLES
-from lognmf.study.protocol import PINNED
-from lognmf.study.samples import prepare
-from lognmf.study.spec import CLEAN
+from lognmf.paper.protocol import PINNED
+from lognmf.paper.samples import prepare
+from lognmf.paper.spec import CLEAN
+from lognmf.paper.tables import DATASETS, TABLES
 from solver import SETS, Rows
 
 GRAPH = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -42,10 +41,20 @@ SPARSITY = ((0.001, 0.001), (0.01, 0.001), (0.1, 0.001), (0.01, 0.01))
 
 MARKS = (0, 10, 20, 30, 50, 100, 500)
 READ_OUTS = ("k-means", "rows", "largest")
+GAUGES = ("free", "unit")
 KEY = ("data", "model", "solver", "gauge", "init", "alpha", "beta", "lam", "seed", "iterations")
 COLUMNS = (*KEY, "error", *READ_OUTS)
 BEFORE = {
-    name: (name, old["solver"], old["gauge"], old["init"], "0.01", "0.001", "0.1", str(old["max_iter"]))
+    name: (
+        name,
+        old["solver"],
+        "unit" if old["unit_components"] else "free",
+        old["init"],
+        "0.01",
+        "0.001",
+        "0.1",
+        str(old["max_iter"]),
+    )
     for name, old in PINNED.items()
 }
 """The defaults before this study, as rows have them; the study of the paper keeps to them."""
@@ -83,7 +92,7 @@ def study(name, model, gauge, init, options, rows):
         import torch
 
         X = torch.as_tensor(X, device=options.device)
-    rule = SOLVERS[options.solver](problem(X, W, model, cases), gauge=gauge)
+    rule = SOLVERS[options.solver](problem(X, W, model, cases), unit_components=gauge == "unit")
     state = rule.start(*(like(np.stack([first[c[3]][F] for c in cases], axis=1), X) for F in (0, 1)))
     for before, mark in itertools.pairwise((0, *options.iterations)):
         for _ in range(mark - before):

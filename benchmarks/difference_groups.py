@@ -5,7 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from lognmf.study.paper import DATASETS
+from lognmf.paper.tables import DATASETS
 
 ROOT = Path(__file__).parents[1]
 REPRODUCTION = ROOT / "docs" / "reproduction"

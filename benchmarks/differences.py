@@ -39,17 +39,17 @@ from difference_groups import (
 )
 from difference_reasons import attempts, key_of, known, verdict
 from lognmf import datasets, noise
-from lognmf.core import scores
+from lognmf.clustering import scores
+from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import gram, join, like, mix, product, product_t, ratio
-from lognmf.core.kmeans import kmeans
 from lognmf.core.loop import iterate
-from lognmf.core.state import State
+from lognmf.core.rule import State
 from lognmf.graph import knn_graph
 from lognmf.models import MODELS
 from lognmf.models.convex import ConvexRule
 from lognmf.models.orthogonal import OrthogonalRule
 from lognmf.models.validation import check_samples
-from lognmf.study.protocol import PAPER_OPTIONS, PINNED, VALUES, WEIGHTS
+from lognmf.paper.protocol import PAPER_OPTIONS, PINNED, VALUES, WEIGHTS
 
 # Samples -------------------------------------------------------------------------------------
 

@@ -20,9 +20,9 @@ from sklearn.base import clone
 
 from lognmf import RobustLogSparseNMF, fit_grid
 from lognmf.core.arrays import product, product_t
+from lognmf.core.parallel import threads_for
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Robust
-from lognmf.core.threads import threads_for
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
 
@@ -81,7 +81,9 @@ def whole_fits(n, p, k, dtype, singles=7, max_iter=100):
     rng = np.random.default_rng(0)
     X = rng.random((n, p)).astype(dtype)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    model = RobustLogSparseNMF(k, init="scaled", gauge="free", max_iter=max_iter, tol=0, random_state=0)
+    model = RobustLogSparseNMF(
+        k, init="scaled", unit_components=False, max_iter=max_iter, tol=0, random_state=0
+    )
     settings = list(itertools.product(VALUES, VALUES))
     start = time.perf_counter()
     for alpha, beta in settings[:: len(settings) // singles][:singles]:

@@ -14,8 +14,8 @@ import time
 import numpy as np
 from sklearn.cluster import KMeans
 
+from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import to_numpy
-from lognmf.core.kmeans import kmeans
 
 
 def codes(n, B, k, n_clusters, dtype, rng):

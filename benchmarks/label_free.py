@@ -6,7 +6,7 @@
     python benchmarks/label_free.py --read FILE
 
 LS-NMF and RLS-NMF over `tune`'s grid, from the random and from the spectral start, several seeds;
-for each criterion of `lognmf.study.select`, the mean accuracy of the chosen setting over the seeds,
+for each criterion of `lognmf.grid.select`, the mean accuracy of the chosen setting over the seeds,
 and over the best mean accuracy in the grid. In the same run: k-means, scikit-learn's NMF with
 k-means, and spectral clustering of the same graph. Labels only judge.
 """
@@ -24,12 +24,12 @@ from sklearn.decomposition import NMF
 
 import data
 from lognmf import MODELS, fit_grid, knn_graph
+from lognmf.grid.select import CRITERIA, best_row, select
+from lognmf.grid.tune import ITERATIONS, default_grid
 from lognmf.metrics import clustering_accuracy
-from lognmf.study.select import CRITERIA, best_row, select
-from lognmf.study.tune import ITERATIONS, default_grid
 
 GRIDS = {
-    "LS-NMF random": ("LS-NMF", {"init": "random", "gauge": "free"}, (500,)),
+    "LS-NMF random": ("LS-NMF", {"init": "random", "unit_components": False}, (500,)),
     "LS-NMF spectral": ("LS-NMF", {}, ITERATIONS),
     "RLS-NMF spectral": ("RLS-NMF", {}, ITERATIONS),
 }

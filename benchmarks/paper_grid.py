@@ -32,7 +32,7 @@ GRID = dict.fromkeys(("alpha", "beta", "gamma", "lam"), VALUES)
 def whole_grid(name, options):
     X, y = data.load(name)
     k = len(np.unique(y))
-    model = MODELS["RLS-NMF"](k, init="random", gauge="free", eval_every=50)
+    model = MODELS["RLS-NMF"](k, init="random", unit_components=False, eval_every=50)
     start = time.perf_counter()
     result = fit_grid(model, X, GRID, y=y, device=options.device, max_iter=options.max_iter, tol=0.0)
     seconds = time.perf_counter() - start

@@ -20,7 +20,7 @@ from statistics import fmean
 from difference_groups import CLOSE, METRICS, REPRODUCTION, ROOT, groups
 from difference_reasons import attempts, known, named, numbers, sentence, services, usual_changes, verdict
 from lognmf.models import MODELS
-from lognmf.study.paper import TABLES
+from lognmf.paper.tables import TABLES
 
 PAGE = ROOT / "docs" / "reproduction.md"
 OURS = ("LS-NMF", "RLS-NMF")

@@ -1,4 +1,4 @@
-"""The fast solver against multiplicative updates and scikit-learn: time to the same objective.
+"""Coordinate descent against multiplicative updates and scikit-learn: time to the same objective.
 
     LOGNMF_DATA=… OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/solver.py --out FOLDER
     python benchmarks/solver.py --read FOLDER
@@ -8,9 +8,9 @@ Nine settings of LS-NMF and five of RLS-NMF, k = number of classes, 5 neighbours
 1. The objectives of the multiplicative updates (MU) after 500 and 2000 iterations from the
    paper's start, and after 500 from the start at its best scale: all settings as one batch,
    which gives the numbers of single runs.
-2. The fast solver, one run a case, and in the same run the time of an MU iteration, before and
+2. Coordinate descent, one run a case, and in the same run the time of an MU iteration, before and
    after. Times are CPU seconds of one thread, since other jobs may share the machine.
-   MU-500 = 500 such iterations; every evaluation, rejected step and set-up of the fast solver
+   MU-500 = 500 such iterations; every evaluation, rejected step and set-up of coordinate descent
    counts (loading numba, once per process, and compiling, once per machine, do not).
 3. Plain NMF against scikit-learn's ``NMF(solver="cd", tol=1e-4)``: from its own start (NNDSVD, which
    both draw for themselves, and which counts) and from the same random starts. Time to its error,
@@ -33,8 +33,8 @@ import scipy.sparse as sp
 import data
 from lognmf import knn_graph
 from lognmf.core.loop import iterate
-from lognmf.core.solvers import Fast, Multiplicative
-from lognmf.core.solvers.kernels import kernels
+from lognmf.core.solvers import CoordinateDescent, Multiplicative
+from lognmf.core.solvers.coordinate.kernels import kernels
 from lognmf.core.starts import batch, nndsvda, random
 from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
 from lognmf.models.log_sparse import regularised
@@ -137,7 +137,7 @@ def baseline(name, X, W, k, model, seed, rows):
     rule = Multiplicative(problem(X, W, settings))
     U, V = start(X, k, seed, len(settings))
     paper = iterate(rule, rule.start(U, V), max_iter=2000, tol=0, eval_every=500).history["objective"]
-    scaled = Fast.of(rule.problem).start(U, V)
+    scaled = CoordinateDescent.of(rule.problem).start(U, V)
     again = iterate(rule, rule.start(scaled.U, scaled.V), max_iter=500, tol=0, eval_every=500)
     for b, setting in enumerate(settings):
         rows.add(name, model, *setting, seed, paper[1, b], paper[4, b], again.objective[b])
@@ -185,7 +185,7 @@ def case(name, X, W, k, model, setting, seed, known, rows):
     goals = known.get(name, model, *setting, seed)
     one = problem(X, W, [setting])
     began = time.process_time()
-    rule = Fast.of(one)
+    rule = CoordinateDescent.of(one)
     setup = time.process_time() - began
     mu = Multiplicative(one)
     U, V = start(X, k, seed)
@@ -205,7 +205,7 @@ def case(name, X, W, k, model, setting, seed, known, rows):
 
 
 def plain(name, X, k, seed, form, rows):
-    """Plain NMF: scikit-learn's coordinate descent against the fast solver, from one start."""
+    """Plain NMF: scikit-learn's coordinate descent against coordinate descent, from one start."""
     from sklearn.decomposition import NMF
     from sklearn.exceptions import ConvergenceWarning
 
@@ -225,7 +225,7 @@ def plain(name, X, k, seed, form, rows):
         began = time.process_time()
         model.fit_transform(X, **given)
         seconds = time.process_time() - began
-    rule = Fast.of(problem(X, None, [(0.0, 0.0, 0.0, None)]))
+    rule = CoordinateDescent.of(problem(X, None, [(0.0, 0.0, 0.0, None)]))
     compile_all(rule, U[:, None, :], V[:, None, :])
     curve, _ = fast_run(rule, U[:, None, :], V[:, None, :], tol=1e-6)
     curve[:, 0] += drawn
@@ -247,7 +247,7 @@ def run(options):
             for model, settings in SETTINGS.items():
                 if "mu" in options.stages:
                     baseline(name, X, W, k, model, seed, baselines)
-                if "fast" in options.stages:
+                if "cd" in options.stages:
                     for setting in settings:
                         case(name, X, W, k, model, setting, seed, baselines, cases)
             print(name, seed, "done", flush=True)
@@ -334,9 +334,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--data", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1))
-    parser.add_argument(
-        "--stages", nargs="+", default=("mu", "fast", "plain"), choices=("mu", "fast", "plain")
-    )
+    parser.add_argument("--stages", nargs="+", default=("mu", "cd", "plain"), choices=("mu", "cd", "plain"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--read", type=Path, metavar="FOLDER", help="only print the table of these rows")
     options = parser.parse_args()

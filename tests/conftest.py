@@ -28,7 +28,7 @@ def data_home():
 @pytest.fixture
 def run(capsys):
     """Run a command: exit code, standard output, standard error."""
-    from lognmf import cli
+    from lognmf.cli import main as cli
 
     def run(*arguments):
         with pytest.raises(SystemExit) as caught:

@@ -3,6 +3,7 @@
 import tracemalloc
 
 import numpy as np
+import pytest
 
 from lognmf.core.arrays import like
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Laplacian, Robust
@@ -70,3 +71,16 @@ def peak_numbers(model, X):
         return tracemalloc.get_traced_memory()[1] / 8
     finally:
         tracemalloc.stop()
+
+
+def pattern(library):
+    """An array of the library, or a skip with a reason."""
+    if library == "numpy":
+        return np.empty(0)
+    if library == "array-api-strict":
+        return pytest.importorskip("array_api_strict").asarray(np.zeros(1))
+    torch = pytest.importorskip("torch", reason="torch is an extra")
+    device = library.removeprefix("torch-")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU here")
+    return torch.zeros(1, dtype=torch.float64, device=device)

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lognmf import datasets, metrics, noise
     from lognmf.graph import knn_graph
+    from lognmf.grid.fit import fit_grid
+    from lognmf.grid.select import select
+    from lognmf.grid.tune import tune
     from lognmf.models import (
         MODELS,
         ConvexNMF,
@@ -24,9 +27,6 @@ if TYPE_CHECKING:
     )
     from lognmf.norms import l2_log_norm, l21_norm, log_norm, shrink_l2_log, shrink_l21
     from lognmf.persistence import load, save
-    from lognmf.study.grid import fit_grid
-    from lognmf.study.select import select
-    from lognmf.study.tune import tune
 
     __version__: str
 
@@ -75,9 +75,9 @@ _HOME = {
     "log_norm": "norms",
     "shrink_l2_log": "norms",
     "shrink_l21": "norms",
-    "fit_grid": "study.grid",
-    "select": "study.select",
-    "tune": "study.tune",
+    "fit_grid": "grid.fit",
+    "select": "grid.select",
+    "tune": "grid.tune",
     "load": "persistence",
     "save": "persistence",
 }

@@ -15,7 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from lognmf.core import scores
+from lognmf.clustering import scores
 from lognmf.core.arrays import is_torch, to_numpy
 
 __all__ = [

@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf.core.loop import iterate
-from lognmf.core.solvers import Fast, escapes, fast
+from lognmf.core.solvers import CoordinateDescent
+from lognmf.core.solvers.coordinate import escapes
+from lognmf.core.solvers.coordinate import rule as fast
 from lognmf.core.terms import Frobenius
 from lognmf.models.log_sparse import regularised
 from problems import factors, samples
@@ -94,7 +96,7 @@ def test_refilled_are_the_empty_ones_of_what_is_due(rng):
 class TestSolver:
     def run(self, X, k, seed, **options):
         U, V = (F[:, None, :] for F in (np.random.default_rng(seed).random((s, k)) for s in X.shape[::-1]))
-        rule = Fast.of(plain(X))
+        rule = CoordinateDescent.of(plain(X))
         return iterate(rule, rule.start(U, V), max_iter=400, tol=1e-7, eval_every=1, **options)
 
     def test_exchanges_find_lower_minima_and_nothing_rises(self, rng, monkeypatch):

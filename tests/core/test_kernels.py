@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from lognmf import knn_graph
-from lognmf.core import arrays, kmeans
+from lognmf.clustering import kmeans
+from lognmf.core import arrays
 from lognmf.core.arrays import like, product, scale_rows, to_numpy
 from lognmf.core.solvers import Multiplicative, fused
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust, Weighted
@@ -31,7 +32,7 @@ def home(request, monkeypatch):
         return torch.zeros(1, dtype=dtype, device="cuda")
     if os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("there is no GPU here")
-    from lognmf.core import kernels
+    from lognmf.core import cuda as kernels
 
     monkeypatch.setattr(arrays, "on_gpu", lambda x: True)
     monkeypatch.setattr(arrays, "_kernels", lambda: kernels)
@@ -152,8 +153,8 @@ def test_unknown_terms_are_left_to_the_plain_formula(home, rng):
 def test_without_triton_there_are_no_kernels(monkeypatch):
     # An import that finds None here says so with an ImportError, as one that finds nothing.
     monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "lognmf.core.kernels", raising=False)
-    monkeypatch.delattr("lognmf.core.kernels", raising=False)
+    monkeypatch.delitem(sys.modules, "lognmf.core.cuda", raising=False)
+    monkeypatch.delattr("lognmf.core.cuda", raising=False)
     assert arrays._kernels.__wrapped__() is None
 
 

@@ -9,22 +9,9 @@ from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS, Codes
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust
 from lognmf.models.log_sparse import regularised
-from problems import factors, monotone, samples
+from problems import factors, monotone, pattern, samples
 
 WEIGHTS = np.array([[0.0, 0.01, 1.0], [0.1, 0.01, 0.5], [1.0, 0.0, 10.0], [0.5, 0.1, 1.0]])
-
-
-def pattern(library):
-    """An array of the library, or a skip with a reason."""
-    if library == "numpy":
-        return np.empty(0)
-    if library == "array-api-strict":
-        return pytest.importorskip("array_api_strict").asarray(np.zeros(1))
-    torch = pytest.importorskip("torch", reason="torch is an extra")
-    device = library.removeprefix("torch-")
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("there is no GPU here")
-    return torch.zeros(1, dtype=torch.float64, device=device)
 
 
 @pytest.fixture(params=["numpy", "array-api-strict", "torch-cpu", "torch-cuda"])
@@ -88,7 +75,7 @@ class TestTorchEstimators:
 
     @pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF"])
     def test_defaults(self, name, torch_home, rng):
-        """Start, gauge and length as a user gets them."""
+        """Start, scale and length as a user gets them."""
         X = samples(rng, 60, 12)
         model, twin = (MODELS[name](3, random_state=0).fit(data) for data in (like(X, torch_home), X))
         assert is_torch(model.embedding_)

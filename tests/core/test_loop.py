@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lognmf.core.loop import iterate
-from lognmf.core.state import State
+from lognmf.core.rule import State
 
 
 class Halving:

@@ -7,7 +7,7 @@ from threadpoolctl import ThreadpoolController
 
 from lognmf.core import arrays
 from lognmf.core.arrays import SHARED_PRODUCTS, by_rows, gram, product, product_t
-from lognmf.core.threads import threads_for
+from lognmf.core.parallel import threads_for
 
 
 def numbers():

@@ -333,7 +333,7 @@ class TestIterationsFollowTheStart:
         [
             ({}, 30),
             ({"init": "random"}, 500),
-            ({"solver": "fast"}, 500),
+            ({"solver": "cd"}, 500),
             ({"max_iter": 7}, 7),
             ({"init": "random", "max_iter": 0}, 0),
         ],

@@ -58,7 +58,7 @@ BAD_PARAMETERS = {
     "mu": [(0, ValueError), (-1, ValueError)],
     "rho": [(0.5, ValueError), ("fast", TypeError)],
     "init": [("zeros", ValueError), ("nndsvd", ValueError)],
-    "solver": [("cd", ValueError)],
+    "solver": [("newton", ValueError)],
     "n_neighbors": [(0, ValueError), (1.5, TypeError)],
     "n_init": [(0, ValueError)],
     "max_iter": [(-1, ValueError), (1.5, TypeError)],

@@ -79,7 +79,7 @@ class TestOracle:
         W = knn_graph(X, 4)
         data, mask = (sp.csr_array(X), sp.csr_array(M)) if sparse else (X, M)
         weights = {"alpha": alpha, "beta": beta, "lam": lam}
-        options = {"gauge": "free", "graph": W, "tol": 0, "max_iter": steps}
+        options = {"unit_components": False, "graph": W, "tol": 0, "max_iter": steps}
         model = LogSparseNMF(3, **weights, **options).fit(data, mask=mask, **start)
         U, V = oracle.wnmf(X.T, start["U0"], start["V0"], steps, M.T, **weights, W=W.toarray())
         np.testing.assert_allclose(model.components_, U.T, rtol=1e-10, atol=1e-10)

@@ -9,9 +9,8 @@ from drawing import drawn, legend, png, ticks
 
 pytest.importorskip("matplotlib")
 
-from lognmf import MODELS, LogSparseNMF, metrics, plots
+from lognmf import MODELS, plots
 from lognmf.plots.palette import bar_colours, line_styles
-from lognmf.study.trajectory import sparseness_history
 
 WEIGHTS = (0.01, 1.0, 100.0)
 
@@ -148,18 +147,6 @@ def test_sparseness_curves_show_both_factors():
     np.testing.assert_array_equal(drawn(figure)[2].lines[0].get_ydata(), [0.5, 0.6])
     assert legend(figure) == ["LS-NMF", "l1"]
     assert len(png(figure)) > 3000
-
-
-@pytest.mark.parametrize("penalty", ["log", "l1"])
-def test_sparseness_over_iterations_is_that_of_one_fit(rng, penalty):
-    X = rng.random((15, 8))
-    model = LogSparseNMF(3, penalty=penalty, random_state=1)
-    found = sparseness_history(model, X, n_iter=25, every=10)
-    assert found["iteration"].tolist() == [10, 20, 25]
-    for place, steps in enumerate(found["iteration"]):
-        whole = LogSparseNMF(3, penalty=penalty, random_state=1, max_iter=int(steps), tol=0).fit(X)
-        assert found["sparseness_U"][place] == pytest.approx(metrics.hoyer_sparseness(whole.components_))
-        assert found["sparseness_V"][place] == pytest.approx(metrics.hoyer_sparseness(whole.embedding_))
 
 
 # Colours -------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from test_report_page import EVIL, Tree
 
+from lognmf.cli.read import Table
+from lognmf.cli.write import Comparison, write_comparison
 from lognmf.comparison import compare
-from lognmf.readers import Table
-from lognmf.results import Comparison, write_comparison
 
 
 def comparison(rng, y=None, signed=False, sparse=False, image_shape=None, name="x"):

@@ -238,7 +238,7 @@ def kernels(F: Array) -> Any:
 @functools.cache
 def _kernels() -> Any:
     try:
-        from lognmf.core import kernels
+        from lognmf.core import cuda as kernels
 
         kernels.try_out()
     except Exception:

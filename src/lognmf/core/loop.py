@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from lognmf.core.arrays import Array, to_numpy
-from lognmf.core.state import Solution, State
+from lognmf.core.rule import Solution, State
 
 
 class Rule(Protocol):

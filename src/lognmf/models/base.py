@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from lognmf.core import starts
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.core.loop import iterate
+from lognmf.core.parallel import threads_for
+from lognmf.core.rule import Solution, State
 from lognmf.core.solvers import Codes
-from lognmf.core.state import Solution, State
-from lognmf.core.threads import threads_for
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.spectral_start import NEIGHBOURS, spectral
 from lognmf.models.spectral_start import neighbours as neighbours_of_start
@@ -303,7 +303,7 @@ class FactorModel(
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = not self._signed
         tags.input_tags.sparse = self._sparse
-        tags.input_tags.allow_nan = self._missing and getattr(self, "solver", "mu") != "fast"
+        tags.input_tags.allow_nan = self._missing and getattr(self, "solver", "mu") != "cd"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

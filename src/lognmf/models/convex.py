@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, gram, mix, product, product_t, ratio, to_numpy
-from lognmf.core.state import State
+from lognmf.core.rule import State
 from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
 from lognmf.models.base import FactorModel

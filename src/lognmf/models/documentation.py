@@ -39,17 +39,16 @@ PASSAGES = {
         1 prints a line a second, 2 every evaluation.
 """,
     "solver": """
-    solver : {"mu", "fast"}, default="mu"
-        "mu": multiplicative updates, S, then U, then V, as in the papers. "fast": coordinate
+    solver : {"mu", "cd"}, default="mu"
+        "mu": multiplicative updates, S, then U, then V, as in the papers. "cd": coordinate
         sweeps with rescaling and extrapolation, which converge in tens of iterations and give exact
         zeros; NumPy and SciPy data without missing entries; compiled where numba is installed.
         docs/solvers.md says what to use when.
 """,
-    "gauge": """
-    gauge : {"free", "unit"}, default="unit"
-        Scale of the components. "free": as the objective has it, as in the paper, which lets it
-        escape the graph by shrinking V. "unit": columns of U of unit norm (or zero), so that
-        the weights keep their meaning however long the fit runs.
+    "unit_components": """
+    unit_components : bool, default=True
+        Whether the components have unit norm (or are zero). False is the paper's way: scaling V down
+        and U up then makes the graph penalty negligible in a long fit.
 """,
     "graph": """
     graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"

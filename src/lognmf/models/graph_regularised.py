@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix
 from lognmf.core.problem import Problem
+from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.solvers.gauge import unit_columns
-from lognmf.core.state import State
+from lognmf.core.solvers.unit_norm import unit_columns
 from lognmf.core.terms import Frobenius, graph_penalty
 from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs

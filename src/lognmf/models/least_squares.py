@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from lognmf.core.arrays import Array
-from lognmf.core.state import State
+from lognmf.core.rule import State
 from lognmf.core.terms import Frobenius
 
 

@@ -9,12 +9,12 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import GAUGES, SOLVERS
+from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Weighted, graph_penalty, unless_zero
 from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters
-from lognmf.parameters import check_choice
+from lognmf.parameters import check_choice, check_flag
 
 
 def regularised(
@@ -59,7 +59,7 @@ class LogSparseNMF(BasisAndCodesModel):
         neighbours, whatever ``graph`` is.
     [[n_init]]
     [[solver]]
-    [[gauge]]
+    [[unit_components]]
     [[short_iterations]]
     [[loop]]
 
@@ -116,7 +116,7 @@ class LogSparseNMF(BasisAndCodesModel):
         init: str = "spectral",
         n_init: int = 1,
         solver: str = "mu",
-        gauge: str = "unit",
+        unit_components: bool = True,
         max_iter: int | None = None,
         tol: float = 1e-5,
         eval_every: int = 10,
@@ -136,7 +136,7 @@ class LogSparseNMF(BasisAndCodesModel):
             verbose=verbose,
         )
         self.solver = solver
-        self.gauge = gauge
+        self.unit_components = unit_components
         self.alpha = alpha
         self.beta = beta
         self.lam = lam
@@ -146,7 +146,7 @@ class LogSparseNMF(BasisAndCodesModel):
 
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
-        check_choice("gauge", self.gauge, GAUGES)
+        check_flag("unit_components", self.unit_components)
         check_choice("penalty", self.penalty, PENALTIES)
         check_graph_parameters(self.graph, self.n_neighbors)
 
@@ -156,7 +156,7 @@ class LogSparseNMF(BasisAndCodesModel):
     def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         fit = Frobenius.of(data.X) if data.M is None else Weighted.of(data.X, data.M)
         problem = regularised(fit, W=W, penalty=self.penalty, **weights)
-        return SOLVERS[self.solver](problem, gauge=self.gauge)
+        return SOLVERS[self.solver](problem, unit_components=self.unit_components)
 
     def _code_options(self) -> dict[str, Any]:
         return {"penalty": PENALTIES[self.penalty], "beta": self.beta}

@@ -10,14 +10,14 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, like, product, to_numpy
-from lognmf.core.solvers import GAUGES, SOLVERS
-from lognmf.core.state import State
+from lognmf.core.rule import State
+from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
 from lognmf.models.log_sparse import regularised
 from lognmf.models.validation import Samples, build_graph, check_graph_parameters, check_samples
-from lognmf.parameters import check_choice
+from lognmf.parameters import check_choice, check_flag
 
 
 @shared_docs
@@ -58,7 +58,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         the start, and hundreds of iterations hardly move (the paper's behaviour).
     [[n_init]]
     [[solver]]
-    [[gauge]]
+    [[unit_components]]
     [[short_iterations]]
     [[loop]]
 
@@ -118,7 +118,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         init: str = "spectral",
         n_init: int = 1,
         solver: str = "mu",
-        gauge: str = "unit",
+        unit_components: bool = True,
         max_iter: int | None = None,
         tol: float = 1e-5,
         eval_every: int = 10,
@@ -138,7 +138,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
             verbose=verbose,
         )
         self.solver = solver
-        self.gauge = gauge
+        self.unit_components = unit_components
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
@@ -191,7 +191,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
 
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
-        check_choice("gauge", self.gauge, GAUGES)
+        check_flag("unit_components", self.unit_components)
         check_choice("penalty", self.penalty, PENALTIES)
         check_choice("row_norm", self.row_norm, ROW_NORMS)
         check_graph_parameters(self.graph, self.n_neighbors)
@@ -203,7 +203,7 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         weights = dict(weights)
         fit = Robust.of(data.X, ROW_NORMS[self.row_norm](), weights.pop("gamma"))
         problem = regularised(fit, W=W, penalty=self.penalty, **weights)
-        return SOLVERS[self.solver](problem, gauge=self.gauge)
+        return SOLVERS[self.solver](problem, unit_components=self.unit_components)
 
     def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
         share, norm = rule.problem.fit.taken(*rule.factors(state))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from lognmf.core import starts
 from lognmf.core.arrays import Array, Matrix, gram, like, mix, namespace, positive, to_numpy, total
-from lognmf.core.state import State
+from lognmf.core.rule import State
 from lognmf.core.terms import Laplacian
 from lognmf.models import kmeans_starts
 from lognmf.models.basis_and_codes import BasisAndCodesModel

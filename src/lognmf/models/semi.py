@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from lognmf.core import starts
 from lognmf.core.arrays import Array, gram, mix, namespace, positive, product, product_t, ratio
-from lognmf.core.state import State
+from lognmf.core.rule import State
 from lognmf.core.terms import Frobenius
 from lognmf.models import kmeans_starts
 from lognmf.models.base import FactorModel

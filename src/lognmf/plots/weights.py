@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lognmf.grid.select import LOOKED_AT
+from lognmf.grid.standings import standings
 from lognmf.plots.canvas import ACCENT, DARK, new_figure, tidy
-from lognmf.study.select import LOOKED_AT
-from lognmf.study.standings import standings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

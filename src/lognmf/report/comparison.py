@@ -16,7 +16,7 @@ from lognmf.report.page import Cell, Figure, Highlight, Page, Section, Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-    from lognmf.results import Comparison
+    from lognmf.cli.write import Comparison
 
 __all__ = ["comparison_page"]
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from lognmf.core.solvers.codes import Codes
-from lognmf.core.solvers.fast import Fast
-from lognmf.core.solvers.gauge import GAUGES
+from lognmf.core.solvers.coordinate.rule import CoordinateDescent
+from lognmf.core.solvers.encode import Codes
 from lognmf.core.solvers.multiplicative import Multiplicative
 from lognmf.core.solvers.watched import Watched
 
-SOLVERS: dict[str, Callable[..., Any]] = {"mu": Multiplicative, "fast": Fast.of}
-"""Solvers by the estimators' ``solver``: ``(problem, gauge="free") -> rule``."""
+SOLVERS: dict[str, Callable[..., Any]] = {"mu": Multiplicative, "cd": CoordinateDescent.of}
+"""Solvers by the estimators' ``solver``: ``(problem, unit_components=False) -> rule``."""
 
-__all__ = ["GAUGES", "SOLVERS", "Codes", "Fast", "Multiplicative", "Watched"]
+__all__ = ["SOLVERS", "Codes", "CoordinateDescent", "Multiplicative", "Watched"]

@@ -9,9 +9,9 @@ import numpy as np
 
 from lognmf.core.arrays import Array, by_rows, namespace, product, total, without_subnormals
 from lognmf.core.problem import Problem
+from lognmf.core.rule import State
 from lognmf.core.solvers import fused
-from lognmf.core.solvers.gauge import multiply_on_sphere, unit_columns
-from lognmf.core.state import State
+from lognmf.core.solvers.unit_norm import multiply_on_sphere, unit_columns
 from lognmf.core.terms.protocol import Halves, Penalty
 
 
@@ -50,15 +50,15 @@ class Multiplicative:
     """One iteration in the paper's order: S, then U, then V. Carries ``X @ U``.
 
     The ``X @ U`` of the V update serves the next S step and the objective, so an
-    iteration needs two products with ``X``. With ``gauge="unit"`` the columns of U have unit norm.
+    iteration needs two products with ``X``. With ``unit_components=True`` the columns of U have unit norm.
     """
 
     problem: Problem
-    gauge: str = "free"
+    unit_components: bool = False
 
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step."""
-        if self.gauge == "unit":
+        if self.unit_components:
             U, V = unit_columns(U, V)
         return State(U, V, (product(self.problem.fit.X, U),))
 
@@ -73,7 +73,7 @@ class Multiplicative:
         """The steps of U and V against the same S."""
         problem, fit = self.problem, self.problem.fit
         U_old, V, (XU,) = state.U, state.V, state.aux
-        update = multiply_on_sphere if self.gauge == "unit" else multiply
+        update = multiply_on_sphere if self.unit_components else multiply
         U = update(U_old, fit.halves_U(U_old, V, kept), problem.on_U)
         XU = product(fit.X, U)
         V = multiply(V, fit.halves_V(U, V, XU, kept, U_old), problem.on_V)
@@ -91,4 +91,4 @@ class Multiplicative:
         return total(self.problem.fit.squared_residuals(state.U, state.V, *state.aux), axis=0)
 
     def take(self, index: np.ndarray) -> Multiplicative:
-        return Multiplicative(self.problem.take(index), self.gauge)
+        return Multiplicative(self.problem.take(index), self.unit_components)

@@ -8,8 +8,8 @@ import numpy as np
 
 from lognmf.core.arrays import Array, namespace
 from lognmf.core.problem import Problem
+from lognmf.core.rule import State
 from lognmf.core.solvers.multiplicative import Multiplicative
-from lognmf.core.state import State
 
 
 @dataclass(frozen=True)

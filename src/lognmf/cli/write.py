@@ -1,0 +1,407 @@
+"""A result folder: tables, pictures and a summary of a fit or a comparison, all or nothing."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf import metrics, plots
+from lognmf.cli.read import Table
+from lognmf.comparison import Row, agreement
+from lognmf.core.arrays import to_numpy
+from lognmf.persistence import save
+from lognmf.report import write_page
+from lognmf.report.comparison import comparison_page
+from lognmf.report.machine import machine
+
+if TYPE_CHECKING:
+    from lognmf.grid.tune import Tuned
+
+__all__ = [
+    "COMPARISON_FILES",
+    "FILES",
+    "Comparison",
+    "Run",
+    "check_folder",
+    "fingerprint",
+    "summarize",
+    "summarize_comparison",
+    "write_comparison",
+    "write_results",
+]
+
+FILES = (
+    "summary.json",
+    "factors.npz",
+    "model.npz",
+    "labels.csv",
+    "outliers.csv",
+    "history.csv",
+    "convergence.png",
+    "parts.png",
+    "embedding.png",
+    "tuning.csv",
+    "sensitivity.png",
+)
+"""Everything the result folder of a fit can hold."""
+
+COMPARISON_FILES = ("index.html", "summary.json", "comparison.csv", "comparison.png", "parts.png")
+"""Everything the result folder of a comparison can hold."""
+
+_PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A model fitted to a table, its clustering, and how both came about.
+
+    Parameters
+    ----------
+    table : Table
+        The data, with true labels if they are known.
+    model : fitted estimator
+        A model of this package.
+    labels : ndarray of shape (n,)
+        Cluster of each sample, from 0.
+    settings : mapping
+        What was asked for, other than the model's own parameters.
+    source : mapping
+        Where the data came from: paths and hashes.
+    command : str
+        The command line.
+    tuning : Tuned, optional
+        How the weights were chosen, if they were.
+    """
+
+    table: Table
+    model: Any
+    labels: np.ndarray
+    settings: Mapping[str, Any]
+    source: Mapping[str, Any]
+    command: str
+    tuning: Tuned | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Models fitted to one table, and how that came about.
+
+    Parameters
+    ----------
+    table : Table
+        The data, with true labels if they are known.
+    rows : sequence of Row
+        How each model did, the best first.
+    models : mapping of str to estimator
+        The models by the paper's names; those whose row holds no error are fitted.
+    settings : mapping
+        What was asked for, other than the models' own parameters.
+    source : mapping
+        Where the data came from: paths and hashes.
+    command : str
+        The command line.
+    """
+
+    table: Table
+    rows: Sequence[Row]
+    models: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    source: Mapping[str, Any]
+    command: str
+
+
+def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Refuse a result folder that could not be written; nothing is changed.
+
+    Parameters
+    ----------
+    folder : path
+        Where the results shall be.
+    force : bool, default=False
+        Whether results that are there may be replaced. Anything else never is.
+
+    Returns
+    -------
+    Path
+        The folder, as an absolute path.
+    """
+    folder = Path(folder).resolve()
+    if folder.exists() and not folder.is_dir():
+        msg = f"{folder} is a file, so no results can be written there: choose another folder."
+        raise FileExistsError(msg)
+    if folder.exists() and not force:
+        msg = (
+            f"The folder {folder} already exists: choose another one with --out, or replace it with --force."
+        )
+        raise FileExistsError(msg)
+    found = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+    strangers = sorted(found - {*FILES, *COMPARISON_FILES})
+    if strangers:
+        few = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
+        msg = f"{folder} is not replaced, because it holds other files ({few}): choose another --out."
+        raise FileExistsError(msg)
+    ancestor = next(parent for parent in folder.parents if parent.exists())
+    if not (ancestor.is_dir() and os.access(ancestor, os.W_OK)):
+        msg = f"{folder} cannot be made, because {ancestor} cannot be written to: choose another --out."
+        raise PermissionError(msg)
+    return folder
+
+
+def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = False) -> Path:
+    """Write a run into ``folder``, which appears complete or not at all.
+
+    Everything is written next to it first and renamed at the end; a folder that is
+    replaced is removed only when the new one stands in its place.
+
+    Parameters
+    ----------
+    folder : path
+        Result folder, as `check_folder` allows it.
+    run : Run
+        What to write.
+    force : bool, default=False
+        Replace results that are there.
+
+    Returns
+    -------
+    Path
+        The folder, as an absolute path.
+    """
+    return _write_folder(folder, lambda fresh: _write_files(fresh, run), force=force)
+
+
+def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, force: bool = False) -> Path:
+    """Write a comparison into ``folder``, which appears complete or not at all.
+
+    Parameters
+    ----------
+    folder : path
+        Result folder, as `check_folder` allows it.
+    comparison : Comparison
+        What to write.
+    force : bool, default=False
+        Replace results that are there.
+
+    Returns
+    -------
+    Path
+        The folder, as an absolute path.
+    """
+    return _write_folder(folder, lambda fresh: _write_comparison_files(fresh, comparison), force=force)
+
+
+def _write_folder(folder: str | os.PathLike[str], write: Callable[[Path], None], *, force: bool) -> Path:
+    folder = check_folder(folder, force=force)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as workshop:
+        # A folder made here, not the workshop itself: that one is closed to other users.
+        fresh = Path(workshop) / folder.name
+        fresh.mkdir()
+        write(fresh)
+        check_folder(folder, force=force)
+        _put_in_place(fresh, folder)
+    return folder
+
+
+def summarize(run: Run) -> dict[str, Any]:
+    """Settings, versions and results of a run, as plain values for strict JSON.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        **_origin(run),
+        "settings": {**_plain(run.settings), **_recipe(run.model)},
+        **({} if run.tuning is None else {"tuning": _plain(_tuning(run.tuning))}),
+        "results": _plain(_results(run)),
+    }
+
+
+def summarize_comparison(comparison: Comparison) -> dict[str, Any]:
+    """Settings, versions and rows of a comparison, as plain values for strict JSON.
+
+    Parameters
+    ----------
+    comparison : Comparison
+
+    Returns
+    -------
+    dict
+    """
+    models = {name: _recipe(model) for name, model in comparison.models.items()}
+    return {
+        **_origin(comparison),
+        "settings": {**_plain(comparison.settings), "models": models},
+        "results": [_plain(vars(row)) for row in comparison.rows],
+    }
+
+
+def fingerprint(path: str | os.PathLike[str]) -> str:
+    """Hash of a file's content.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal digits.
+    """
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _origin(done: Run | Comparison) -> dict[str, Any]:
+    """Command, date, versions and data of a run or a comparison."""
+    X = done.table.X
+    return {
+        "command": done.command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        "input": {
+            "name": done.table.name,
+            **done.source,
+            "samples": X.shape[0],
+            "features": X.shape[1],
+            "sparse": sp.issparse(X),
+            "dtype": str(X.dtype),
+        },
+    }
+
+
+def _recipe(model: Any) -> dict[str, Any]:
+    return {"class": type(model).__name__, "parameters": _plain(model.get_params(deep=False))}
+
+
+def _tuning(tuned: Tuned) -> dict[str, Any]:
+    seeds = sorted({row["seed"] for row in tuned.rows})
+    chosen = {"setting": tuned.setting, "criterion": tuned.by, "score": tuned.score}
+    return chosen | {"seeds": seeds, "grid": tuned.grid}
+
+
+def _results(run: Run) -> dict[str, Any]:
+    model, y = run.model, run.table.y
+    results = {
+        "objective": model.objective_,
+        "iterations": model.n_iter_,
+        "stop_reason": model.stop_reason_,
+        "seconds": model.history_["seconds"][-1],
+        "reconstruction_error": model.reconstruction_err_,
+        "sparseness_U": metrics.hoyer_sparseness(model.components_),
+        "sparseness_V": metrics.hoyer_sparseness(model.embedding_),
+        "outliers": int((model.outlier_share_ > 0).sum()) if hasattr(model, "outlier_share_") else None,
+        "cluster_sizes": np.bincount(run.labels),
+    }
+    if y is None:
+        return results
+    return results | {"classes": len(np.unique(y))} | agreement(y, run.labels)
+
+
+def _write_files(folder: Path, run: Run) -> None:
+    model, table = run.model, run.table
+    components, V = to_numpy(model.components_), to_numpy(model.embedding_)
+    factors: dict[str, Any] = {"U": components.T, "V": V}
+    if table.feature_names is not None:
+        factors["feature_names"] = np.array(table.feature_names, dtype=str)
+    np.savez_compressed(folder / "factors.npz", **factors)
+    save(model, folder / "model.npz")
+    sample = np.arange(len(V))
+    labels = {"sample": sample, "cluster": run.labels} | ({} if table.y is None else {"label": table.y})
+    _write_csv(folder / "labels.csv", labels)
+    share = to_numpy(model.outlier_share_) if hasattr(model, "outlier_share_") else None
+    if share is not None:
+        norm = to_numpy(model.outlier_norm_)
+        _write_csv(folder / "outliers.csv", {"sample": sample, "share": share, "norm": norm})
+    _write_csv(folder / "history.csv", model.history_)
+    # The heaviest parts first: their share of the sum of V Uᵀ.
+    order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
+    plots.convergence(model.history_).savefig(folder / "convergence.png")
+    parts = plots.parts(components, table.image_shape, order, feature_names=table.feature_names)
+    parts.savefig(folder / "parts.png")
+    plots.embedding(V, run.labels, share).savefig(folder / "embedding.png")
+    if run.tuning is not None:
+        rows = run.tuning.rows
+        _write_csv(folder / "tuning.csv", {n: np.array([r[n] for r in rows], dtype=object) for n in rows[0]})
+        plots.sensitivity(rows, run.tuning.by).savefig(folder / "sensitivity.png")
+    _write_json(folder / "summary.json", summarize(run))
+
+
+def _write_comparison_files(folder: Path, comparison: Comparison) -> None:
+    rows = comparison.rows
+    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(Row)}
+    _write_csv(folder / "comparison.csv", {name: np.array(c, dtype=object) for name, c in columns.items()})
+    figures = {"comparison": plots.comparison(rows)}
+    fitted = [row.model for row in rows if row.error is None]
+    if comparison.table.image_shape is not None:
+        # In the order of the fits: parts that grew from the same start stand below one another.
+        parts = {name: to_numpy(comparison.models[name].components_) for name in fitted}
+        figures["parts"] = plots.parts_of_models(parts, comparison.table.image_shape)
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png")
+    summary = summarize_comparison(comparison)
+    _write_json(folder / "summary.json", summary)
+    write_page(comparison_page(comparison, summary, figures), folder / "index.html")
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _write_csv(path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+
+def _put_in_place(fresh: Path, folder: Path) -> None:
+    """Rename ``fresh`` to ``folder``; what was there goes aside, and back if that fails."""
+    if not folder.exists():
+        fresh.rename(folder)
+        return
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-old-"))
+    try:
+        folder.rename(aside / folder.name)
+        fresh.rename(folder)
+    except BaseException:
+        if not folder.exists():
+            (aside / folder.name).rename(folder)
+        shutil.rmtree(aside)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON knows it; what is no number is null."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,235 @@
+"""Codes ``V`` of samples for a fixed basis ``U``: what `transform` solves.
+
+With U fixed and no graph the samples are independent, so *they* are the batch: each is
+solved until it has converged, and then leaves. Sweeps over the coordinates find out which
+of them are positive; with strongly correlated parts they then creep, so each is followed
+by an exact step on the positive ones. The data enter only through ``X @ U``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import array_api_compat
+import numpy as np
+
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    gram,
+    like,
+    namespace,
+    product,
+    row_dot,
+    squared_row_norms,
+    take,
+    to_numpy,
+)
+from lognmf.core.rule import State
+from lognmf.core.terms.protocol import RowNorm, SeparablePenalty
+from lognmf.core.terms.robust import kept_share, robust_value
+
+BLOCK_NUMBERS = 1 << 16
+"""Numbers of the k×k systems that are solved together."""
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A sweep over the k coordinates of every sample's code, then an exact step on the positive ones.
+
+    The batch axis is that of the samples. The robust fit is minimised through row weights: φ is
+    concave in r², so ``kept · r²`` majorises it, as the tangent does a concave penalty, and no
+    step raises the objective.
+
+    Parameters
+    ----------
+    gram : array of shape (k, k) or (n, k, k)
+        ``UᵀU``, or one for each sample over its known entries.
+    squared_norms : array of shape (n,)
+        ``‖x_i‖²``.
+    penalty : SeparablePenalty or None
+        Separable penalty on the codes, its weight repeated for each sample.
+    row_norm, weight : RowNorm or None, array of shape (n,) or None
+        Of the robust fit; None for the plain one.
+    bounded : bool
+        Whether basis and data are nonnegative. Then no coordinate exceeds what it would be
+        alone; with parts of very different size rounding could say otherwise.
+    """
+
+    gram: Array
+    squared_norms: Array
+    penalty: SeparablePenalty | None = None
+    row_norm: RowNorm | None = None
+    weight: Array | None = None
+    bounded: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        X: Matrix,
+        U: Array,
+        *,
+        M: Array | None = None,
+        penalty: Callable[[Array], SeparablePenalty] | None = None,
+        beta: float = 0.0,
+        row_norm: RowNorm | None = None,
+        gamma: float = 0.0,
+    ) -> tuple[Codes, State]:
+        """The rule and its start for the samples ``X`` (n, p) and the basis ``U`` (p, k).
+
+        ``M`` (n, p) of zeros and ones says which entries are known; the others are 0 in ``X``.
+        """
+        xp = namespace(U)
+        n, (p, k) = X.shape[0], U.shape
+        squared_norms = squared_row_norms(X)
+        if M is None:
+            UU = gram(U[:, None, :], U[:, None, :])[0, ...]
+        else:
+            UU = xp.reshape(M @ xp.reshape(U[:, :, None] * U[:, None, :], (p, k * k)), (n, k, k))
+        U = U[:, None, :]
+        XU = xp.permute_dims(product(X, U), (1, 0, 2))
+
+        def repeated(weight: float) -> Array:
+            return like(np.full(n, weight), U)
+
+        rule = cls(
+            UU,
+            squared_norms,
+            penalty(repeated(beta)) if penalty is not None and beta > 0 else None,
+            row_norm,
+            repeated(gamma) if row_norm is not None else None,
+            bounded=bool(xp.min(UU) >= 0) and bool(xp.min(XU) >= 0),
+        )
+        # The best nonnegative multiple of the all-ones code.
+        tiny = float(xp.finfo(U.dtype).smallest_normal)
+        scale = xp.sum(XU, axis=2) / (xp.abs(xp.sum(UU, axis=(-2, -1))) + tiny)
+        scale = xp.where(scale > 0, scale, xp.zeros_like(scale))
+        return rule, State(XU[:0, ...], scale[:, :, None] * xp.ones_like(XU), (XU,))
+
+    def residual_norms(self, V: Array, XU: Array) -> Array:
+        """``‖x_i − U v_i‖``, shape (n,), from V and XU of shape (1, n, k)."""
+        xp = namespace(V)
+        VG = V @ self.gram if self.gram.ndim == 2 else (V[0, :, None, :] @ self.gram)[None, :, 0, :]
+        squared = self.squared_norms - (row_dot(2 * XU, V) - row_dot(VG, V))[0, :]
+        return xp.sqrt(xp.where(squared > 0, squared, xp.zeros_like(squared)))
+
+    def kept(self, V: Array, XU: Array) -> Array:
+        """Share of each sample's residual that stays in the fit, shape (n,)."""
+        r = self.residual_norms(V, XU)
+        if self.row_norm is None or self.weight is None:
+            return namespace(V).ones_like(r)
+        return kept_share(self.row_norm, r, self.weight / 2)
+
+    def step(self, state: State) -> State:
+        return self._settle(self._sweep(state), state.V.shape[2])
+
+    def _settle(self, state: State, times: int) -> State:
+        """Exact steps on the positive entries, until none of them becomes 0 on the way."""
+        xp = namespace(state.V)
+        V, stopped = self._exact(state)
+        # Rounding may spoil the step where parts are nearly the same; the last digits of the
+        # objective are rounding themselves.
+        digits = 4 * float(xp.finfo(V.dtype).eps) * self.squared_norms
+        falls = self.value(replace(state, V=V)) <= self.value(state) + digits
+        state = replace(state, V=xp.where(falls[None, :, None], V, state.V))
+        again = to_numpy(stopped & falls)
+        if times == 1 or not again.any():
+            return state
+        more, done = np.flatnonzero(again), np.flatnonzero(~again)
+        parts = [state.take(done), self.take(more)._settle(state.take(more), times - 1)]
+        return State.join(parts).take(np.argsort(np.concatenate([done, more])))
+
+    def _sweep(self, state: State) -> State:
+        xp = namespace(state.V)
+        tiny = float(xp.finfo(state.V.dtype).smallest_normal)
+        (XU,) = state.aux
+        kept = self.kept(state.V, XU)
+        V = xp.asarray(state.V[0, ...], copy=True)
+        for j in range(V.shape[1]):
+            own = self.gram[..., j, j]
+            column = self.gram[..., :, j]
+            mixed = V @ column if column.ndim == 1 else xp.vecdot(V, column, axis=-1)
+            slope = kept * (XU[0, :, j] - mixed + V[:, j] * own)
+            curvature = kept * own + tiny
+            best = self._minimise(curvature, slope, V[:, j])
+            if self.bounded:
+                most = XU[0, :, j] / (own + tiny)
+                best = xp.where(best > most, most, best)
+            V[:, j] = best
+        return State(state.U, V[None, ...], state.aux)
+
+    def _exact(self, state: State) -> tuple[Array, Array]:
+        """Codes (1, n, k) after the majoriser's Newton step on the positive entries; who was stopped (n,)."""
+        xp = namespace(state.V)
+        (XU,) = state.aux
+        V, kept = state.V[0, ...], self.kept(state.V, XU)
+        n, k = V.shape
+        mixed = V @ self.gram if self.gram.ndim == 2 else (V[:, None, :] @ self.gram)[:, 0, :]
+        half = kept[:, None] * (mixed - XU[0, ...])
+        if self.penalty is not None:
+            half = half + self.penalty.halves(state.V)(slice(None))[1][0, ...]
+        rows_a_block = max(1, BLOCK_NUMBERS // (k * k))
+        blocks = []
+        for start in range(0, n, rows_a_block):
+            rows = slice(start, min(start + rows_a_block, n))
+            G = self.gram if self.gram.ndim == 2 else self.gram[rows, ...]
+            step = _newton(kept[rows, None, None] * G, half[rows, :], V[rows, :])
+            blocks.append(_go(V[rows, :], step))
+        moved, stopped = zip(*blocks, strict=True)
+        return xp.concat(moved, axis=0)[None, ...], xp.concat(stopped, axis=0)
+
+    def _minimise(self, curvature: Array, slope: Array, at: Array) -> Array:
+        if self.penalty is not None:
+            return self.penalty.minimise(curvature, slope, self.penalty.weight, at)
+        best = slope / curvature
+        return namespace(best).where(best > 0, best, namespace(best).zeros_like(best))
+
+    def value(self, state: State) -> Array:
+        (XU,) = state.aux
+        r = self.residual_norms(state.V, XU)
+        if self.row_norm is None or self.weight is None:
+            value = r**2
+        else:
+            value = robust_value(self.row_norm, r, self.weight)
+        return value if self.penalty is None else value + self.penalty.value(state.V)
+
+    def take(self, index: np.ndarray) -> Codes:
+        return replace(
+            self,
+            gram=self.gram if self.gram.ndim == 2 else take(self.gram, index, axis=0),
+            squared_norms=take(self.squared_norms, index, axis=0),
+            penalty=None if self.penalty is None else self.penalty.take(index),
+            weight=None if self.weight is None else take(self.weight, index, axis=0),
+        )
+
+
+def _newton(H: Array, half: Array, V: Array) -> Array:
+    """``−H⁻¹ half`` on the positive entries of V, 0 on the others: (n, k, k), (n, k), (n, k) → (n, k).
+
+    H is scaled to a unit diagonal, and a little is added there: parts may be the same.
+    """
+    xp = namespace(V)
+    own = xp.stack([H[:, j, j] for j in range(V.shape[1])], axis=1)
+    free = (V > 0) & (own > 0)
+    scale = xp.where(free, 1 / xp.sqrt(xp.where(free, own, xp.ones_like(own))), xp.zeros_like(own))
+    identity = xp.eye(V.shape[1], dtype=V.dtype, device=array_api_compat.device(V))
+    little = 8 * V.shape[1] * float(xp.finfo(V.dtype).eps)
+    fixed = xp.where(free, xp.full_like(own, little), xp.ones_like(own))
+    system = H * scale[:, :, None] * scale[:, None, :] + fixed[:, :, None] * identity
+    return -scale * xp.linalg.solve(system, (scale * half)[:, :, None])[..., 0]
+
+
+def _go(V: Array, step: Array) -> tuple[Array, Array]:
+    """``V + t · step`` with the largest t ≤ 1 that keeps it nonnegative, and whether t < 1.
+
+    The entry that stops it becomes 0.
+    """
+    xp = namespace(V)
+    falling = step < 0
+    room = xp.where(falling, V / xp.where(falling, -step, xp.ones_like(step)), xp.full_like(V, xp.inf))
+    t = xp.min(room, axis=1, keepdims=True)
+    stopped = t < 1
+    t = xp.where(stopped, t, xp.ones_like(t))
+    moved = V + t * step
+    return xp.where((moved > 0) & (room > t), moved, xp.zeros_like(moved)), stopped[:, 0]

@@ -1,0 +1,1 @@
+"""Grids of settings: fit them, choose among them, keep their rows."""

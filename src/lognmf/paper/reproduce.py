@@ -1,0 +1,224 @@
+"""The paper in one call: compute what is missing, then write tables, figures and the page."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lognmf.paper.protocol import PRESETS
+from lognmf.paper.recipes import Scope
+from lognmf.paper.run import Progress, Report, check_means, compute, in_words, missing, outlook, usual_jobs
+from lognmf.paper.samples import size
+from lognmf.paper.spec import Cell, Data
+from lognmf.paper.store import StudyStore, existing
+from lognmf.paper.tables import DATASETS, targets
+from lognmf.parameters import check_choice
+
+__all__ = ["STORE", "check_out", "plan", "reproduce"]
+
+STORE = "study.db"
+"""The file of all rows in a result folder."""
+
+Say = Callable[[str], object]
+
+
+def reproduce(
+    what: Sequence[str] = ("all",),
+    out: str | os.PathLike[str] = "reproduction",
+    *,
+    preset: str = "paper",
+    data: Mapping[str, Data] | Sequence[str] | None = None,
+    device: str | None = None,
+    executor: str = "processes",
+    jobs: int | None = None,
+    limit: float | None = None,
+    merge: Sequence[str | os.PathLike[str]] = (),
+    fit: bool = True,
+    pages: bool = True,
+    command: str = "",
+    say: Say | None = None,
+    on_piece: Callable[[Progress], object] | None = None,
+) -> Report:
+    """Rebuild tables and figures of the paper beside its numbers.
+
+    The rows are kept in ``out/study.db`` as they come. Called again, only what is missing is
+    computed, so a run may be interrupted, done in parts, or on several machines.
+
+    Parameters
+    ----------
+    what : sequence of str, default=("all",)
+        Names in `TABLES` and `FIGURES`, or "all", "tables", "figures".
+    out : path, default="reproduction"
+        The folder for all of it.
+    preset : str, default="paper"
+        A name in `PRESETS`: the paper's grids, or "quick".
+    data : sequence of str, or mapping of str to Data, optional
+        Data sets by the paper's names, in any case; default all. A mapping puts other data in
+        their places.
+    device : str, optional
+        "cuda": grids run there, and what a GPU does not help beside it on the cores.
+    executor, jobs, limit
+        As for `compute`. The limit holds for the fits; writing comes after it.
+    merge : sequence of paths
+        Stores of other runs whose rows are taken over first.
+    fit : bool, default=True
+        Whether to compute what is missing.
+    pages : bool, default=True
+        Whether to write tables, figures and the page; else only rows.
+    command : str, default=""
+        How it was called, for the page.
+    say : callable, optional
+        Gets sentences about what is being done; default prints them to stderr.
+    on_piece : callable, optional
+        Called with a `Progress` after every piece; default prints a line now and then.
+
+    Returns
+    -------
+    Report
+    """
+    check_choice("preset", preset, PRESETS)
+    wanted = targets(list(what))
+    scope = Scope(PRESETS[preset], _chosen(data))
+    say = _print if say is None else say
+    if not any(
+        target.inside(scope) if hasattr(target, "inside") else scope.has(*target.datasets)
+        for target in wanted
+    ):
+        msg = (
+            f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
+        )
+        raise ValueError(msg)
+    check_means(executor, jobs, device)
+    _check_data(scope)
+    folder = check_out(out)
+    for other in merge:
+        existing(other)
+    folder.mkdir(parents=True, exist_ok=True)
+    store = StudyStore(folder / STORE)
+    for other in merge:
+        say(f"{store.merge(other)} rows taken over from {other}")
+    began = time.perf_counter()
+    reports = []
+    if fit:
+        for name, cells in (("grids", _first(wanted, scope)), ("chosen settings", None)):
+            cells = _then(wanted, scope, store) if cells is None else cells
+            left = None if limit is None else limit - (time.perf_counter() - began)
+            todo = missing(cells, store)
+            if todo and (left is None or left > 0):
+                say(_forecast(name, todo, device, jobs))
+            reports.append(
+                compute(
+                    cells,
+                    store,
+                    executor=executor,
+                    jobs=jobs,
+                    device=device,
+                    limit=left,
+                    on_piece=_Lines(say) if on_piece is None else on_piece,
+                )
+            )
+    done, failed, left_over = (sum(getattr(r, name) for r in reports) for name in ("done", "failed", "left"))
+    report = Report(done, failed, left_over, time.perf_counter() - began)
+    for spec, error in store.failures()[:5]:
+        say(f"failed: {spec['model']} on {spec['data']['name']}: {error}")
+    if pages:
+        from lognmf.paper.outputs import write_outputs
+
+        write_outputs(folder, wanted, scope, store, preset=preset, command=command)
+        say(f"The page is {folder / 'index.html'}")
+    return report
+
+
+def check_out(out: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Refuse a folder that holds something else than a reproduction.
+
+    Parameters
+    ----------
+    out : path
+        The folder.
+    force : bool, default=False
+        Throw away the rows of a reproduction that is there.
+
+    Returns
+    -------
+    Path
+    """
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        msg = f"{folder} is a file, so no results can be written there: choose another folder."
+        raise FileExistsError(msg)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / STORE).exists():
+        msg = f"{folder} holds other files, and no {STORE} to go on with: choose another folder with --out."
+        raise FileExistsError(msg)
+    if force:
+        for ending in ("", "-wal", "-shm"):
+            (folder / f"{STORE}{ending}").unlink(missing_ok=True)
+    return folder
+
+
+def plan(what: Sequence[str], scope: Scope) -> list[Cell]:
+    """The cells of the first stage: those of the second depend on what the first finds."""
+    return _first(targets(list(what)), scope)
+
+
+def _first(wanted: Sequence[Any], scope: Scope) -> list[Cell]:
+    return list(dict.fromkeys(cell for target in wanted for cell in target.first(scope)))
+
+
+def _then(wanted: Sequence[Any], scope: Scope, store: StudyStore) -> list[Cell]:
+    return list(dict.fromkeys(cell for target in wanted for cell in target.then(scope, store)))
+
+
+def _chosen(data: Mapping[str, Data] | Sequence[str] | None) -> Mapping[str, Data]:
+    """Data sets by the paper's names."""
+    if data is None:
+        return DATASETS
+    if isinstance(data, Mapping):
+        return data
+    known = {name.lower(): name for name in DATASETS}
+    unknown = [name for name in data if name.lower() not in known]
+    if unknown or not data:
+        got = ", ".join(map(repr, unknown)) or "none"
+        msg = f"datasets must be among {', '.join(known)}; got {got}."
+        raise ValueError(msg)
+    chosen = {known[name.lower()] for name in data}
+    return {name: found for name, found in DATASETS.items() if name in chosen}
+
+
+def _check_data(scope: Scope) -> None:
+    """Refuse before any work what cannot be loaded."""
+    for data in scope.data.values():
+        size(data)
+
+
+def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | None) -> str:
+    jobs = jobs or usual_jobs(device)
+    seconds = outlook(todo, device, jobs)
+    where = f"{jobs} process{'es' * (jobs > 1)}"
+    where = f"{device} and {where}" if device else where
+    fits = sum(piece.fits for piece in todo)
+    return f"{name}: {fits} fits in {len(todo)} pieces on {where}, about {in_words(seconds)}"
+
+
+class _Lines:
+    """A line about every few seconds: what was done, and the time left."""
+
+    def __init__(self, say: Say, every: float = 5.0) -> None:
+        self.say, self.every, self.last = say, every, 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        failed = progress.outcome.error is not None
+        if not failed and progress.seconds - self.last < self.every and progress.done < progress.total:
+            return
+        self.last = progress.seconds
+        cell = progress.piece.cell
+        told = f"failed: {progress.outcome.error}" if failed else f"{in_words(progress.left)} left"
+        self.say(f"{progress.done} of {progress.total}, {cell.model} on {cell.data.name}, {told}")
+
+
+def _print(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)  # noqa: T201

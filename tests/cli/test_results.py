@@ -1,0 +1,280 @@
+"""Result folders: complete or not there, strict JSON, never over something else."""
+
+import csv
+import hashlib
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from lognmf import LogSparseNMF, RobustLogSparseNMF, load, metrics, plots
+from lognmf.cli.read import Table
+from lognmf.cli.write import FILES, Run, check_folder, fingerprint, summarize, write_results
+
+blank = pytest.mark.usefixtures("no_pictures")
+TUNED = {"tuning.csv", "sensitivity.png"}
+MODELS = {"ls-nmf": LogSparseNMF, "rls-nmf": RobustLogSparseNMF}
+
+
+def make_run(name="rls-nmf", y=None, seed=0, **table):
+    X = np.random.default_rng(seed).random((12, 6))
+    X[4] *= 20
+    model = MODELS[name](2, max_iter=20, random_state=seed).fit(X)
+    settings = {"model": name, "clusters": 2, "seed": np.int64(seed), "odd": float("nan"), "shape": (2, 3)}
+    source = {"path": "/somewhere/x.csv", "sha256": "0" * 64}
+    return Run(
+        Table(X, "x", y=y, **table), model, np.arange(12) % 2, settings, source, "lognmf fit x.csv -k 2"
+    )
+
+
+def rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def strict(text):
+    """JSON by the standard: no NaN, no Infinity."""
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# What is written -----------------------------------------------------------------------
+
+
+def test_a_robust_run_writes_every_file_but_those_of_tuning(tmp_path):
+    folder = write_results(tmp_path / "deep" / "out", make_run(), force=False)
+    assert {path.name for path in folder.iterdir()} == set(FILES) - TUNED
+    assert names(tmp_path / "deep") == ["out"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~mask
+
+
+@blank
+def test_a_plain_run_has_no_outliers(tmp_path):
+    folder = write_results(tmp_path / "out", make_run("ls-nmf"))
+    assert {path.name for path in folder.iterdir()} == set(FILES) - TUNED - {"outliers.csv"}
+    assert strict((folder / "summary.json").read_text())["results"]["outliers"] is None
+
+
+@blank
+def test_factors_and_model(tmp_path):
+    run = make_run(feature_names=["a", "b", "c", "d", "e", "é"])
+    folder = write_results(tmp_path / "out", run)
+    with np.load(folder / "factors.npz", allow_pickle=False) as factors:
+        np.testing.assert_array_equal(factors["U"], run.model.components_.T)
+        np.testing.assert_array_equal(factors["V"], run.model.embedding_)
+        assert factors["feature_names"].tolist() == ["a", "b", "c", "d", "e", "é"]
+    np.testing.assert_array_equal(load(folder / "model.npz").components_, run.model.components_)
+
+
+@blank
+def test_lists_hold_every_sample(tmp_path):
+    kinds = np.array(["a,b", 'say "c"', "ü"] * 4)
+    run = make_run(y=kinds)
+    folder = write_results(tmp_path / "out", run)
+    head, *labels = rows(folder / "labels.csv")
+    assert head == ["sample", "cluster", "label"]
+    assert labels == [[str(i), str(i % 2), kind] for i, kind in enumerate(kinds)]
+    head, *outliers = rows(folder / "outliers.csv")
+    assert head == ["sample", "share", "norm"]
+    np.testing.assert_array_equal(np.array(outliers, dtype=float)[:, 1], run.model.outlier_share_)
+    np.testing.assert_array_equal(np.array(outliers, dtype=float)[:, 2], run.model.outlier_norm_)
+    head, *history = rows(folder / "history.csv")
+    assert head == ["iteration", "seconds", "objective"]
+    assert float(history[-1][2]) == run.model.objective_
+
+
+@blank
+def test_without_true_labels_there_is_no_column_for_them(tmp_path):
+    folder = write_results(tmp_path / "out", make_run())
+    assert rows(folder / "labels.csv")[0] == ["sample", "cluster"]
+
+
+def test_pictures_are_pictures(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    folder = write_results(tmp_path / "out", make_run(image_shape=(2, 3)))
+    for name in ("convergence.png", "parts.png", "embedding.png"):
+        with image.open(folder / name) as picture:
+            assert min(picture.size) > 200
+            assert len(picture.convert("L").getcolors()) > 10
+
+
+@blank
+def test_the_heaviest_part_is_drawn_first(tmp_path, monkeypatch):
+    orders = []
+    monkeypatch.setattr(
+        plots,
+        "parts",
+        lambda U, shape, order, **_: orders.append(order) or Figure(),
+    )
+    run = make_run()
+    write_results(tmp_path / "out", run)
+    weight = run.model.components_.sum(axis=1) * run.model.embedding_.sum(axis=0)
+    assert orders == [np.argsort(-weight).tolist()]
+
+
+# The summary ---------------------------------------------------------------------------
+
+
+@blank
+def test_summary_is_strict_json_and_says_how_to_do_it_again(tmp_path):
+    run = make_run(y=np.arange(12) % 3)
+    folder = write_results(tmp_path / "out", run)
+    summary = strict((folder / "summary.json").read_text())
+    assert summary["command"] == "lognmf fit x.csv -k 2"
+    assert set(summary["versions"]) == {"lognmf", "python", "numpy", "scipy", "scikit-learn"}
+    assert summary["versions"]["numpy"] == np.__version__
+    assert (summary["input"]["samples"], summary["input"]["features"]) == (12, 6)
+    assert summary["input"]["sha256"] == "0" * 64
+    settings = summary["settings"]
+    assert settings["parameters"] == run.model.get_params()
+    assert (settings["seed"], settings["odd"], settings["shape"]) == (0, None, [2, 3])
+    assert settings["class"] == "RobustLogSparseNMF"
+
+
+def test_summary_holds_the_results():
+    run = make_run(y=np.arange(12) % 3)
+    results = summarize(run)["results"]
+    model = run.model
+    assert results["objective"] == model.objective_
+    assert results["iterations"] == model.n_iter_ == 20
+    assert results["stop_reason"] == "max_iter"
+    assert results["reconstruction_error"] == model.reconstruction_err_
+    assert results["sparseness_U"] == metrics.hoyer_sparseness(model.components_)
+    assert results["sparseness_V"] == metrics.hoyer_sparseness(model.embedding_)
+    assert results["outliers"] == np.count_nonzero(model.outlier_share_) > 0
+    assert results["cluster_sizes"] == [6, 6]
+    assert results["accuracy"] == metrics.clustering_accuracy(run.table.y, run.labels)
+    assert results["nmi"] == metrics.normalized_mutual_info(run.table.y, run.labels)
+    assert results["purity"] == metrics.purity(run.table.y, run.labels)
+
+
+def test_labels_may_be_any_numbers():
+    results = summarize(make_run(y=np.array([0.5, 1.5] * 6)))["results"]
+    assert (results["accuracy"], results["classes"]) == (1, 2)
+
+
+def test_fingerprint(tmp_path):
+    (tmp_path / "x").write_bytes(b"abc")
+    assert fingerprint(tmp_path / "x") == hashlib.sha256(b"abc").hexdigest()
+
+
+# All or nothing ------------------------------------------------------------------------
+
+
+@blank
+def test_nothing_is_overwritten(tmp_path):
+    folder = write_results(tmp_path / "out", make_run())
+    before = content(folder)
+    with pytest.raises(FileExistsError, match=r"out already exists: .*--force"):
+        write_results(folder, make_run(seed=1))
+    assert content(folder) == before
+
+
+@blank
+def test_force_replaces_results_as_a_whole(tmp_path):
+    write_results(tmp_path / "out", make_run("rls-nmf"))
+    run = make_run("ls-nmf", seed=1)
+    folder = write_results(tmp_path / "out", run, force=True)
+    assert not (folder / "outliers.csv").exists()
+    with np.load(folder / "factors.npz") as factors:
+        np.testing.assert_array_equal(factors["V"], run.model.embedding_)
+    assert names(tmp_path) == ["out"]
+
+
+@blank
+def test_force_never_removes_what_is_not_a_result(tmp_path):
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("precious")
+    with pytest.raises(
+        FileExistsError, match=r"home is not replaced, because it holds other files \(thesis.tex\)"
+    ):
+        write_results(folder, make_run(), force=True)
+    assert (folder / "thesis.tex").read_text() == "precious"
+
+
+@blank
+def test_an_empty_folder_can_be_forced(tmp_path):
+    (tmp_path / "out").mkdir()
+    assert len(list(write_results(tmp_path / "out", make_run(), force=True).iterdir())) == len(
+        set(FILES) - TUNED
+    )
+
+
+def test_files_and_closed_folders_are_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="file is a file"):
+        check_folder(tmp_path / "file", force=True)
+    with pytest.raises(PermissionError, match=r"cannot be made, because .*file cannot be written to"):
+        check_folder(tmp_path / "file" / "out")
+
+
+def test_check_folder_changes_nothing(tmp_path):
+    assert check_folder(tmp_path / "a" / "b") == tmp_path.resolve() / "a" / "b"
+    assert names(tmp_path) == []
+
+
+@blank
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+def test_a_failure_while_writing_leaves_no_trace(tmp_path, monkeypatch, force, kind):
+    before = content(write_results(tmp_path / "out", make_run())) if force else None
+
+    def fail(*_, **__):
+        raise kind
+
+    monkeypatch.setattr(plots, "embedding", fail)
+    with pytest.raises(kind):
+        write_results(tmp_path / "out", make_run(seed=1), force=force)
+    assert names(tmp_path) == (["out"] if force else [])
+    if force:
+        assert content(tmp_path / "out") == before
+
+
+@blank
+def test_a_failure_while_replacing_puts_the_old_results_back(tmp_path, monkeypatch):
+    folder = write_results(tmp_path / "out", make_run())
+    before = content(folder)
+    rename = type(folder).rename
+
+    def fail_for_the_new_one(self, target):
+        if target == folder and "-old-" not in str(self):
+            raise OSError
+        return rename(self, target)
+
+    monkeypatch.setattr(type(folder), "rename", fail_for_the_new_one)
+    with pytest.raises(OSError, match=r"^$"):
+        write_results(folder, make_run(seed=1), force=True)
+    assert names(tmp_path) == ["out"]
+    assert content(folder) == before
+
+
+@blank
+def test_a_folder_that_appears_meanwhile_is_kept(tmp_path, monkeypatch):
+    draw = plots.embedding
+
+    def draw_slowly(*arguments):
+        (tmp_path / "out").mkdir()
+        return draw(*arguments)
+
+    monkeypatch.setattr(plots, "embedding", draw_slowly)
+    with pytest.raises(FileExistsError, match="already exists"):
+        write_results(tmp_path / "out", make_run())
+    assert list((tmp_path / "out").iterdir()) == []
+    assert names(tmp_path) == ["out"]

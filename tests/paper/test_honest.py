@@ -1,0 +1,49 @@
+"""Means over seeds and paired tests, against SciPy and by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import wilcoxon
+
+from lognmf.paper.honest import holm, paired_tests, spread
+
+
+def test_spread():
+    rows = [{"accuracy": value} for value in (0.1, 0.2, 0.6)]
+    found = spread(rows, "accuracy")
+    assert (found.mean, found.std, found.seeds) == (
+        pytest.approx(0.3),
+        pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1)),
+        3,
+    )
+    assert spread(rows[:1], "accuracy").std == 0
+    assert spread([], "accuracy") is None
+
+
+def test_paired_tests():
+    rng = np.random.default_rng(0)
+    sets = [f"set {i}" for i in range(8)]
+    means = {name: dict(zip(sets, rng.random(8), strict=True)) for name in "abc"}
+    del means["c"]["set 0"]
+    one, other = paired_tests(means, "a", ["b", "c", "nobody"])
+    differences = np.array([means["a"][s] - means["b"][s] for s in sets])
+    assert one.p == pytest.approx(wilcoxon(differences).pvalue)
+    assert (one.pairs, other.pairs) == (8, 7)
+    assert one.wins + one.losses == 8
+    assert one.difference == pytest.approx(differences.mean())
+    assert one.p_holm >= one.p
+
+
+def test_nothing_differs():
+    (same,) = paired_tests({"a": {"x": 0.5, "y": 0.4}, "b": {"x": 0.5, "y": 0.4}}, "a", ["b"])
+    assert (same.p, same.p_holm, same.wins, same.losses) == (1.0, 1.0, 0, 0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
+def test_holm(values):
+    corrected = holm(values)
+    assert all(p <= q <= 1 for p, q in zip(values, corrected, strict=True))
+    order = np.argsort(values, kind="stable")
+    assert (np.diff(np.array(corrected)[order]) >= 0).all()
+    assert min(corrected) == pytest.approx(min(1, len(values) * min(values)))
