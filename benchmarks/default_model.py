@@ -23,12 +23,13 @@ from lognmf import MODELS, knn_graph
 from lognmf.clustering import cluster, scores
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import like, namespace, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.starts import STARTS
 from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
 from lognmf.metrics import clustering_accuracy
 from lognmf.models.log_sparse import regularised
-from lognmf.models.spectral_start import spectral
+from lognmf.models.starts import spectral
 from lognmf.paper.protocol import PINNED
 from lognmf.paper.samples import prepare
 from lognmf.paper.spec import CLEAN
@@ -62,10 +63,10 @@ BEFORE = {
 
 def problem(X, W, model, cases):
     weights = {name: like([case[i] for case in cases], X) for i, name in enumerate(("alpha", "beta", "lam"))}
-    fit = Frobenius.of(X)
+    fit = Frobenius()
     if model == "RLS-NMF":
-        fit = Robust.of(X, ROW_NORMS["l2log"](), like([1.0] * len(cases), X))
-    return regularised(fit, W=W, penalty="log", **weights)
+        fit = Robust(ROW_NORMS["l2log"](), like([1.0] * len(cases), X))
+    return regularised(InMemory(X), fit, W=W, penalty="log", **weights)
 
 
 def accuracies(V, k, y, seed):
@@ -92,7 +93,7 @@ def study(name, model, gauge, init, options, rows):
         import torch
 
         X = torch.as_tensor(X, device=options.device)
-    rule = SOLVERS[options.solver](problem(X, W, model, cases), unit_components=gauge == "unit")
+    rule = SOLVERS[options.solver].of(problem(X, W, model, cases), unit_components=gauge == "unit")
     state = rule.start(*(like(np.stack([first[c[3]][F] for c in cases], axis=1), X) for F in (0, 1)))
     for before, mark in itertools.pairwise((0, *options.iterations)):
         for _ in range(mark - before):

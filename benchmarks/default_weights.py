@@ -21,6 +21,7 @@ from sklearn.cluster import KMeans
 import data
 from lognmf import knn_graph
 from lognmf.core.arrays import like, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.starts import STARTS
@@ -56,8 +57,9 @@ def embeddings(X, k, model, seed, home, max_iter):
     U, V = STARTS[INIT[model]](X, k, rng)
     U, V = (like(np.repeat(F[:, None, :], grid.shape[1], axis=1), home) for F in (U, V))
     x = like(X, home)
-    fit = Frobenius.of(x) if model == "LS-NMF" else Robust.of(x, ROW_NORMS["l2log"](), gamma)
-    rule = Multiplicative(regularised(fit, W=knn_graph(X), alpha=alpha, beta=beta, lam=lam, penalty="log"))
+    fit = Frobenius() if model == "LS-NMF" else Robust(ROW_NORMS["l2log"](), gamma)
+    weights = {"alpha": alpha, "beta": beta, "lam": lam}
+    rule = Multiplicative(regularised(InMemory(x), fit, W=knn_graph(X), penalty="log", **weights))
     solution = iterate(rule, rule.start(U, V), max_iter=max_iter, tol=1e-5, eval_every=50)
     return to_numpy(solution.state.V)
 

@@ -20,6 +20,7 @@ from sklearn.base import clone
 
 from lognmf import RobustLogSparseNMF, fit_grid
 from lognmf.core.arrays import product, product_t
+from lognmf.core.data import InMemory
 from lognmf.core.parallel import threads_for
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Robust
@@ -49,8 +50,8 @@ def candidates(n, p, k, dtype):
 
     def stepper(pick):
         weights = {"alpha": alpha[pick], "beta": beta[pick], "lam": lam[pick]}
-        fit = Robust.of(X, ROW_NORMS["l2log"](), gamma[pick])
-        rule = Multiplicative(regularised(fit, W=W, penalty="log", **weights))
+        fit = Robust(ROW_NORMS["l2log"](), gamma[pick])
+        rule = Multiplicative(regularised(InMemory(X), fit, W=W, penalty="log", **weights))
         size = len(alpha[pick])
         state = [rule.start(np.repeat(U, size, axis=1), np.repeat(V, size, axis=1))]
 

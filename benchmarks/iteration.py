@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from lognmf.core.arrays import product, product_t
+from lognmf.core.data import InMemory
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
 from lognmf.graph import knn_graph
@@ -37,12 +38,12 @@ def candidates(n, p, k, dtype):
     W = knn_graph(X)
     weights = {name: np.array([value], dtype=dtype) for name, value in WEIGHTS.items()}
     fits = {
-        "LS-NMF": Frobenius.of(X),
-        "RLS-NMF": Robust.of(X, ROW_NORMS["l2log"](), np.array([GAMMA], dtype=dtype)),
+        "LS-NMF": Frobenius(),
+        "RLS-NMF": Robust(ROW_NORMS["l2log"](), np.array([GAMMA], dtype=dtype)),
     }
 
     def stepper(fit):
-        rule = Multiplicative(regularised(fit, W=W, penalty="log", **weights))
+        rule = Multiplicative(regularised(InMemory(X), fit, W=W, penalty="log", **weights))
         state = [rule.start(U, V)]
 
         def step():

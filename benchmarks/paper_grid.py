@@ -20,6 +20,7 @@ import numpy as np
 import data
 from lognmf import MODELS, fit_grid
 from lognmf.core.arrays import like, product, to_device
+from lognmf.core.data import InMemory
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Robust
 from lognmf.graph import knn_graph
@@ -57,7 +58,8 @@ def iteration_share(name, options, steps=20):
     B = len(alpha)
     rule = Multiplicative(
         regularised(
-            Robust.of(x, ROW_NORMS["l2log"](), gamma),
+            InMemory(x),
+            Robust(ROW_NORMS["l2log"](), gamma),
             W=knn_graph(X),
             alpha=alpha,
             beta=beta,

@@ -32,6 +32,7 @@ import scipy.sparse as sp
 
 import data
 from lognmf import knn_graph
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import CoordinateDescent, Multiplicative
 from lognmf.core.solvers.coordinate.kernels import kernels
@@ -118,10 +119,8 @@ class Rows:
 
 def problem(X, W, settings):
     alpha, beta, lam, gamma = (np.array([s[i] for s in settings]) for i in range(4))
-    fit = (
-        Frobenius.of(X) if settings[0][3] is None else Robust.of(X, ROW_NORMS["l2log"](), gamma.astype(float))
-    )
-    return regularised(fit, W=W, alpha=alpha, beta=beta, lam=lam, penalty="log")
+    fit = Frobenius() if settings[0][3] is None else Robust(ROW_NORMS["l2log"](), gamma.astype(float))
+    return regularised(InMemory(X), fit, W=W, alpha=alpha, beta=beta, lam=lam, penalty="log")
 
 
 def start(X, k, seed, copies=1):

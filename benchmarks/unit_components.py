@@ -20,6 +20,7 @@ from lognmf import knn_graph
 from lognmf.clustering import scores
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import like, product, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.unit_norm import unit_columns
@@ -54,9 +55,8 @@ def study(name, solver, gauge, options, rows):
         X = torch.as_tensor(X, device=options.device)
     weights = {name: like([0.001] * len(cases), X) for name in ("alpha", "beta")}
     lam, seeds = like([lam for lam, _ in cases], X), np.array([seed for _, seed in cases])
-    rule = SOLVERS[solver](
-        regularised(Frobenius.of(X), W=W, lam=lam, penalty="log", **weights), unit_components=gauge == "unit"
-    )
+    problem = regularised(InMemory(X), Frobenius(), W=W, lam=lam, penalty="log", **weights)
+    rule = SOLVERS[solver].of(problem, unit_components=gauge == "unit")
     state = rule.start(*(like(np.concatenate([first[s][F] for s in seeds], axis=1), X) for F in (0, 1)))
     for before, goal in itertools.pairwise((0, *options.iterations)):
         # What has converged would stay as it is; MU is never there and makes every iteration.

@@ -1,12 +1,14 @@
 """Small problems of every kind, for contract tests, and what a model of any kind can be asked."""
 
+import itertools
 import tracemalloc
 
 import numpy as np
 import pytest
 
 from lognmf.core.arrays import like
-from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Laplacian, Robust
+from lognmf.core.data import InMemory
+from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, Laplacian, Robust
 from lognmf.graph import knn_graph
 
 
@@ -25,8 +27,26 @@ def penalties(X, weight):
 
 def fits(X, weight):
     """Every data fit, by name, for the weights (B,)."""
-    robust = {name: Robust.of(X, make(), weight) for name, make in ROW_NORMS.items()}
-    return {"frobenius": Frobenius.of(X)} | robust
+    robust = {name: Robust(make(), weight) for name, make in ROW_NORMS.items()}
+    return {name: make(InMemory(X)) for name, make in LOSSES.items()} | robust
+
+
+def fit_of(name, gamma):
+    """The data fit called ``name``: a loss or a row norm with the weights ``gamma`` (B,)."""
+    return Robust(ROW_NORMS[name](), gamma) if name in ROW_NORMS else LOSSES[name](InMemory(np.zeros((1, 1))))
+
+
+class Cut:
+    """Data cut into blocks of rows."""
+
+    def __init__(self, X, edges, M=None):
+        self.whole, self.edges = InMemory(X, M), [0, *edges, X.shape[0]]
+        self.shape, self.pattern = X.shape, self.whole.pattern
+
+    def blocks(self):
+        for start, stop in itertools.pairwise(self.edges):
+            rows, M = slice(start, stop), self.whole.M
+            yield rows, InMemory(self.whole.X[rows], None if M is None else M[rows])
 
 
 def factors(rng, X, B, k, pattern=None):

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils import check_array
 
 from lognmf import metrics
 from lognmf.clustering import cluster
 from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.graph import Graphs
 from lognmf.models import MODELS
-from lognmf.models.spectral_start import NEIGHBOURS, neighbours
-from lognmf.models.validation import build_graph
+from lognmf.models.starts import NEIGHBOURS
+from lognmf.models.validation import Samples, check_finite, read_samples
 from lognmf.parameters import check_integer
 
 __all__ = ["COLUMNS", "Row", "agreement", "choose", "compare", "known_columns"]
@@ -150,27 +148,19 @@ def compare(
     names = choose(models)
     options |= {"n_components": n_components, "n_neighbors": n_neighbors, "random_state": random_state}
     estimators = _estimators(names, options)
-    if not is_torch(X):
-        holes = any(estimator._missing for estimator in estimators.values())
-        X = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan" if holes else True,
-            input_name="X",
-        )
+    samples = read_samples(X)
+    check_finite("any of the models", samples, missing=any(e._missing for e in estimators.values()))
     n_clusters = n_components if n_clusters is None else n_clusters
-    _check_sizes(X.shape[0], n_clusters, y)
-    W = build_graph(_filled(X), "knn", n_neighbors, needed=True)
-    start = W if n_neighbors == NEIGHBOURS else None  # the graph of spectral starts
+    _check_sizes(samples.shape[0], n_clusters, y)
+    graphs = Graphs(samples.data.X)
+    graphs.knn(n_neighbors)  # shared by all, so in nobody's time
     rows = []
     for name, estimator in estimators.items():
         if on_start is not None:
             on_start(name, estimator)
-        if n_neighbors != NEIGHBOURS and estimator.init == "spectral" and start is None:
-            start = neighbours(_filled(X))
-        with _graphs_at_hand(estimator, W, start):
-            row = _run(name, estimator, X, y, W, n_clusters)
+        if getattr(estimator, "init", "") == "spectral":
+            graphs.knn(NEIGHBOURS)
+        row = _run(name, estimator, samples, graphs, y, n_clusters, n_neighbors)
         rows.append(row)
         if on_done is not None:
             on_done(row, estimator)
@@ -262,11 +252,6 @@ def _estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, A
     return estimators
 
 
-def _filled(X: Any) -> Any:
-    """``X`` with zeros for what is missing, as the models with a graph see it."""
-    return np.nan_to_num(X) if isinstance(X, np.ndarray) and np.isnan(X.min()) else X
-
-
 def _check_sizes(n: int, n_clusters: int, y: Any) -> None:
     check_integer("n_clusters", n_clusters, 1)
     if n_clusters > n:
@@ -280,28 +265,12 @@ def _check_sizes(n: int, n_clusters: int, y: Any) -> None:
         raise ValueError(msg)
 
 
-@contextmanager
-def _graphs_at_hand(model: Any, W: sp.csr_array | None, start: sp.csr_array | None) -> Iterator[None]:
-    """Spare a model that would build the graph ``W``, or that of its start, the work.
-
-    Its parameters stay as they were.
-    """
-    shared = isinstance(getattr(model, "graph", None), str)
-    if shared:
-        model.set_params(graph=W)
-    model._neighbours_at_hand = start
-    try:
-        yield
-    finally:
-        del model._neighbours_at_hand
-        if shared:
-            model.set_params(graph="knn")
-
-
-def _run(name: str, model: Any, X: Any, y: Any, W: sp.csr_array | None, n_clusters: int) -> Row:
+def _run(
+    name: str, model: Any, samples: Samples, graphs: Graphs, y: Any, n_clusters: int, n_neighbors: int
+) -> Row:
     began = time.perf_counter()
     try:
-        model.fit(X)
+        model._fit(samples, graphs=graphs)
         seconds = time.perf_counter() - began
         labels = cluster(model.embedding_, n_clusters, random_state=model.random_state)
         scores: dict[str, Any] = {} if y is None else agreement(y, labels)
@@ -309,7 +278,7 @@ def _run(name: str, model: Any, X: Any, y: Any, W: sp.csr_array | None, n_cluste
             name,
             type(model).__name__,
             **scores,
-            normalized_cut=metrics.normalized_cut(W, labels),
+            normalized_cut=metrics.normalized_cut(graphs.knn(n_neighbors), labels),
             clusters=int(labels.max()) + 1,
             sparseness_U=metrics.hoyer_sparseness(model.components_),
             sparseness_V=metrics.hoyer_sparseness(model.embedding_),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from lognmf.core.arrays import is_torch, positive, squared_row_norms, to_numpy
 from lognmf.parameters import check_choice, check_integer
 
-__all__ = ["WEIGHTINGS", "knn_graph"]
+__all__ = ["WEIGHTINGS", "Graphs", "check_graph", "knn_graph"]
 
 _SPARE = 3
 """Candidates looked at beyond the wanted neighbours, so that most rows are settled at once."""
@@ -76,7 +76,60 @@ def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr
         )
         raise ValueError(msg)
     check_choice("weighting", weighting, WEIGHTINGS)
-    neighbours, squared = _nearest(X, int(n_neighbors))
+    return _knn_graph(X, int(n_neighbors), weighting)
+
+
+class Graphs:
+    """The graphs of one data set, each built or checked once and handed on.
+
+    ``known`` holds neighbour graphs that are at hand, by their number of neighbours.
+    """
+
+    def __init__(self, X: Any, known: Mapping[int, sp.csr_array] | None = None) -> None:
+        self.X = X
+        self._knn = {self._possible(count): W for count, W in (known or {}).items()}
+        self._given: dict[int, tuple[Any, sp.csr_array]] = {}
+
+    def knn(self, n_neighbors: int) -> sp.csr_array:
+        """The neighbour graph; in a tiny set everybody is everybody's neighbour."""
+        count = self._possible(n_neighbors)
+        if count not in self._knn:
+            X = to_numpy(self.X) if is_torch(self.X) else self.X
+            self._knn[count] = _knn_graph(X, count, "binary") if count else sp.csr_array((1, 1))
+        return self._knn[count]
+
+    def given(self, W: Any) -> sp.csr_array:
+        """A graph that a user gave, checked: symmetric, nonnegative, finite, n×n."""
+        if id(W) not in self._given:
+            self._given[id(W)] = W, check_graph(W, self.X.shape[0])  # W is kept, so that its id stays its own
+        return self._given[id(W)][1]
+
+    def _possible(self, n_neighbors: int) -> int:
+        return min(n_neighbors, self.X.shape[0] - 1)
+
+
+def check_graph(W: Any, n: int) -> sp.csr_array:
+    """A graph of ``n`` samples: symmetric, nonnegative, finite, n×n."""
+    if W.ndim != 2 or W.shape != (n, n):
+        msg = f"graph must be {n}×{n} for {n} samples; got shape {tuple(W.shape)}."
+        raise ValueError(msg)
+    if W.dtype.kind not in "buif":
+        msg = f"graph must hold real weights; got {W.dtype}."
+        raise TypeError(msg)
+    W = sp.csr_array(W, dtype=np.float64)
+    if not np.isfinite(W.data).all() or (W.data < 0).any():
+        msg = "graph must hold finite nonnegative weights; it holds NaN, infinity or negative ones."
+        raise ValueError(msg)
+    if W.nnz and abs(W - W.T).max() > 1e-10 * W.data.max():
+        msg = "graph must be symmetric, but it differs from its transpose; W.maximum(W.T) makes it so."
+        raise ValueError(msg)
+    return W
+
+
+def _knn_graph(X: Any, n_neighbors: int, weighting: str) -> sp.csr_array:
+    """`knn_graph` of checked data."""
+    n = X.shape[0]
+    neighbours, squared = _nearest(X, n_neighbors)
     rows = np.repeat(np.arange(n), n_neighbors)
     weights = WEIGHTINGS[weighting](X, rows, neighbours.reshape(-1), squared.reshape(-1))
     W = sp.csr_array((weights, (rows, neighbours.reshape(-1))), shape=(n, n))

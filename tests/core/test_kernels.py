@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from lognmf.core.terms.halves import FitHalves
 
 from lognmf import knn_graph
 from lognmf.clustering import kmeans
@@ -16,7 +17,6 @@ from lognmf.core import arrays
 from lognmf.core.arrays import like, product, scale_rows, to_numpy
 from lognmf.core.solvers import Multiplicative, fused
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust, Weighted
-from lognmf.core.terms.halves import FitHalves
 from lognmf.core.terms.robust import kept_share
 from lognmf.models.log_sparse import regularised
 from problems import factors, samples

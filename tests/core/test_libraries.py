@@ -5,11 +5,12 @@ import pytest
 
 from lognmf import MODELS, knn_graph
 from lognmf.core.arrays import is_torch, like, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS, Codes
-from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust
+from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, Frobenius
 from lognmf.models.log_sparse import regularised
-from problems import factors, monotone, pattern, samples
+from problems import factors, fit_of, monotone, pattern, samples
 
 WEIGHTS = np.array([[0.0, 0.01, 1.0], [0.1, 0.01, 0.5], [1.0, 0.0, 10.0], [0.5, 0.1, 1.0]])
 
@@ -22,13 +23,14 @@ def home(request):
 def solve(home, fit, penalty, X, U, V, steps=40):
     alpha, beta, lam, gamma = (like(weight, home) for weight in WEIGHTS)
     data = like(X, home)
-    data_fit = Frobenius.of(data) if fit == "frobenius" else Robust.of(data, ROW_NORMS[fit](), gamma)
-    problem = regularised(data_fit, W=knn_graph(X, 3), alpha=alpha, beta=beta, lam=lam, penalty=penalty)
-    rule = SOLVERS["mu"](problem)
+    data_fit = fit_of(fit, gamma)
+    weights = {"alpha": alpha, "beta": beta, "lam": lam}
+    problem = regularised(InMemory(data), data_fit, W=knn_graph(X, 3), penalty=penalty, **weights)
+    rule = SOLVERS["mu"].of(problem)
     return iterate(rule, rule.start(like(U, home), like(V, home)), max_iter=steps, tol=1e-3, eval_every=5)
 
 
-@pytest.mark.parametrize("fit", ["frobenius", *ROW_NORMS])
+@pytest.mark.parametrize("fit", [*LOSSES, *ROW_NORMS])
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_core_equals_numpy(home, fit, penalty, rng):
     X = samples(rng, 15, 10)
@@ -60,11 +62,9 @@ def test_close_fit_keeps_digits(home, rng):
     U, V = rng.random((9, 2, 2)), rng.random((500, 2, 2))
     noise = 1e-7 * rng.random((500, 9))
     X = V[:, 0] @ U[:, 0].T + noise
-    fit = Frobenius.of(like(X, home))
+    data = InMemory(like(X, home))
     U, V = like(U, home), like(V, home)
-    from lognmf.core.arrays import product
-
-    squared = to_numpy(fit.squared_residuals(U, V, product(fit.X, U)))
+    squared = to_numpy(Frobenius().squared_residuals(data, U, V, data.times(U)))
     np.testing.assert_allclose(squared[:, 0], (noise**2).sum(axis=1), rtol=1e-5)
 
 

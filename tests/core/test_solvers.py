@@ -1,17 +1,20 @@
 """The contract of the solvers: never up, never negative, a batch is its single runs."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS, Codes
-from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust
+from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
-from problems import factors, samples
+from problems import Cut, factors, fit_of, samples
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
 FITS = ["frobenius", *ROW_NORMS]
@@ -19,8 +22,9 @@ FITS = ["frobenius", *ROW_NORMS]
 
 def problem(X, fit, penalty, alpha, beta, lam, gamma):
     alpha, beta, lam, gamma = (np.atleast_1d(np.asarray(w, dtype=X.dtype)) for w in (alpha, beta, lam, gamma))
-    data_fit = Frobenius.of(X) if fit == "frobenius" else Robust.of(X, ROW_NORMS[fit](), gamma)
-    return regularised(data_fit, W=knn_graph(X, 3), alpha=alpha, beta=beta, lam=lam, penalty=penalty)
+    data_fit = fit_of(fit, gamma)
+    data, weights = InMemory(X), {"alpha": alpha, "beta": beta, "lam": lam}
+    return regularised(data, data_fit, W=knn_graph(X, 3), penalty=penalty, **weights)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -38,7 +42,7 @@ class TestSolver:
         U, V = factors(rng, X, 1, 3)
         if uniform:  # the paper's start, far too large for unit-norm data
             U, V = rng.random(U.shape), rng.random(V.shape)
-        rule = SOLVERS[solver](problem(X, fit, penalty, *weights))
+        rule = SOLVERS[solver].of(problem(X, fit, penalty, *weights))
         solution = iterate(rule, rule.start(U, V), max_iter=40, tol=0, eval_every=1)
         objective = solution.history["objective"][:, 0]
         assert len(objective) == 41
@@ -56,7 +60,7 @@ class TestSolver:
         U, V = factors(rng, X, B, 3)
         weights = 10.0 ** rng.uniform(-3, 1, size=(4, B))
         weights[:, 0] = 0
-        rule = SOLVERS[solver](problem(data, fit, "log", *weights))
+        rule = SOLVERS[solver].of(problem(data, fit, "log", *weights))
         options = {"max_iter": 300, "tol": 1e-4, "eval_every": 10}
         together = iterate(rule, rule.start(U, V), **options)
         assert len(set(together.n_iter)) > 1, "the settings should end at different times"
@@ -77,9 +81,9 @@ class TestSolver:
         X = samples(rng, 50, 40)
         U, V = factors(rng, X, 4, 3)
         weights = 10.0 ** rng.uniform(-2, 1, size=(4, 4))
-        rule = SOLVERS[solver](problem(X, fit, "log", *weights))
+        rule = SOLVERS[solver].of(problem(X, fit, "log", *weights))
         whole = iterate(rule, rule.start(U, V), max_iter=20, tol=0)
-        monkeypatch.setattr("lognmf.core.arrays.BLOCK_NUMBERS", 7 * 4 * 3)
+        monkeypatch.setattr("lognmf.core.parallel.BLOCK_NUMBERS", 7 * 4 * 3)
         blocks = iterate(rule, rule.start(U, V), max_iter=20, tol=0)
         np.testing.assert_allclose(blocks.state.U, whole.state.U, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(blocks.state.V, whole.state.V, rtol=1e-12, atol=1e-15)
@@ -89,7 +93,7 @@ class TestSolver:
         X = samples(rng)
         U, V = factors(rng, X, 2, 3)
         before = U.copy(), V.copy()
-        rule = SOLVERS[solver](problem(X, "l2log", "log", [0.1] * 2, [0.1] * 2, [1.0] * 2, [1.0] * 2))
+        rule = SOLVERS[solver].of(problem(X, "l2log", "log", [0.1] * 2, [0.1] * 2, [1.0] * 2, [1.0] * 2))
         rule.step(rule.start(U, V))
         np.testing.assert_array_equal(U, before[0])
         np.testing.assert_array_equal(V, before[1])
@@ -97,12 +101,50 @@ class TestSolver:
     def test_no_subnormal_numbers(self, solver, rng):
         X = samples(rng, 20, 12)
         U, V = factors(rng, X, 1, 6)
-        rule = SOLVERS[solver](problem(X, "frobenius", "log", 1.0, 1.0, 1.0, 1.0))
+        rule = SOLVERS[solver].of(problem(X, "frobenius", "log", 1.0, 1.0, 1.0, 1.0))
         state = iterate(rule, rule.start(U, V), max_iter=2000, tol=0, eval_every=500).state
         tiny = np.finfo(np.float64).smallest_normal
         for F in (state.U, state.V):
             assert ((tiny <= F) | (F == 0)).all()
         assert (state.U == 0).any()
+
+
+@pytest.mark.parametrize("fit", [*LOSSES, *ROW_NORMS])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_multiplicative_updates_read_x_in_blocks(fit, sparse, unit, rng):
+    """One pass over blocks of rows per iteration, anywhere the blocks are cut: the same numbers."""
+    X = samples(rng, 20, 12, density=0.6)
+    U, V = factors(rng, X, 2, 3)
+    whole = problem(X, fit, "log", *(10.0 ** rng.uniform(-2, 0, size=(4, 2))))
+    cut = Cut(sp.csr_array(X) if sparse else X, [3, 4, 15])
+    ends = []
+    for one in (whole, dataclasses.replace(whole, data=cut)):
+        rule = SOLVERS["mu"].of(one, unit_components=unit)
+        ends.append(iterate(rule, rule.start(U, V), max_iter=15, tol=0))
+    np.testing.assert_allclose(ends[1].state.U, ends[0].state.U, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(ends[1].state.V, ends[0].state.V, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(ends[1].objective, ends[0].objective, rtol=1e-10)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    penalty=st.sampled_from(list(PENALTIES)),
+    weights=st.tuples(powers, powers, powers),
+    unit=st.booleans(),
+)
+def test_kullback_leibler_never_rises(seed, penalty, weights, unit):
+    """Also with a graph, whose quadratic bound is not that of the divergence."""
+    rng = np.random.default_rng(seed)
+    X = samples(rng, density=0.6)
+    U, V = rng.random((9, 1, 3)), rng.random((12, 1, 3))
+    rule = SOLVERS["mu"].of(problem(X, "kullback-leibler", penalty, *weights, 1.0), unit_components=unit)
+    solution = iterate(rule, rule.start(U, V), max_iter=40, tol=0, eval_every=1)
+    objective = solution.history["objective"][:, 0]
+    assert (np.diff(objective) <= 1e-12 * np.abs(objective[:-1]) + 1e-13).all()
+    for F in (solution.state.U, solution.state.V):
+        assert np.isfinite(F).all()
+        assert (F >= 0).all()
 
 
 class TestCodes:
@@ -143,10 +185,10 @@ def test_workers_survive_a_fork(rng, monkeypatch):
     import multiprocessing
     import warnings
 
-    monkeypatch.setattr("lognmf.core.arrays.BLOCK_NUMBERS", 16)
+    monkeypatch.setattr("lognmf.core.parallel.BLOCK_NUMBERS", 16)
     X = samples(rng, 30, 20)
     U, V = factors(rng, X, 2, 3)
-    rule = SOLVERS["mu"](problem(X, "l2log", "log", *np.ones((4, 2))))
+    rule = SOLVERS["mu"].of(problem(X, "l2log", "log", *np.ones((4, 2))))
     state = rule.start(U, V)
     expected = rule.step(state).V
     context = multiprocessing.get_context("fork")

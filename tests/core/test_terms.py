@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
+import scipy.special
 
-from lognmf.core.arrays import product
-from lognmf.core.terms import PENALTIES, ROW_NORMS
-from problems import factors, fits, penalties, samples
+from lognmf.core.data import InMemory
+from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
+from problems import Cut, factors, fits, penalties, samples
 
 PENALTY_NAMES = [*PENALTIES, "laplacian"]
-FIT_NAMES = ["frobenius", *ROW_NORMS]
+FIT_NAMES = [*LOSSES, *ROW_NORMS]
+ROW_NORM_FORMULAS = {"l2log": np.log1p, "l21": lambda s: s}
 B, k = 3, 4
 WEIGHTS = np.array([0.0, 0.3, 2.0])
 STEP = 1e-6
@@ -108,73 +110,91 @@ def test_one_coordinate_descends(name, rng):
 @pytest.mark.parametrize("name", FIT_NAMES)
 class TestDataFit:
     @pytest.fixture
-    def X(self, rng):
-        return samples(rng)
+    def data(self, rng):
+        return InMemory(samples(rng))
 
     @pytest.fixture
-    def fit(self, name, X):
-        return fits(X, WEIGHTS)[name]
+    def fit(self, name, data):
+        return fits(data.X, WEIGHTS)[name]
 
     @pytest.fixture
-    def UV(self, rng, X):
-        return factors(rng, X, B, k)
+    def UV(self, rng, data):
+        return factors(rng, data.X, B, k)
 
-    def test_split_gradient(self, fit, X, UV):
+    @staticmethod
+    def value(fit, data, U, V):
+        return fit.row_values(data, U, V, fit.project(data, U)).sum(axis=0)
+
+    def test_split_gradient(self, fit, data, UV):
         """By the envelope theorem the gradient at the best S is that at fixed S."""
         U, V = UV
-        XU = product(X, U)
-        kept = fit.separate(U, V, XU)
+        XU = fit.project(data, U)
+        kept = fit.separate(data, U, V, XU)
+        sums = fit.sums(data, U, V, kept)
         cases = (
-            (fit.halves_U(U, V, kept)(ALL), U, lambda F: fit.value(F, V, product(X, F))),
-            (fit.halves_V(U, V, XU, kept, U)(ALL), V, lambda F: fit.value(U, F, XU)),
+            (fit.halves_U(U, sums)(ALL), U, lambda F: self.value(fit, data, F, V)),
+            (fit.halves_V(data, U, V, XU, kept, U)(ALL), V, lambda F: self.value(fit, data, U, F)),
         )
         for (neg, pos), F, value in cases:
             assert (neg >= 0).all()
             assert (pos >= 0).all()
             np.testing.assert_allclose(2 * (pos - neg), numeric_gradient(value, F), rtol=1e-5, atol=1e-6)
 
-    def test_value_by_definition(self, fit, name, X, UV):
+    def test_value_by_definition(self, fit, name, data, UV):
         U, V = UV
-        value = fit.value(U, V, product(X, U))
+        value, X = self.value(fit, data, U, V), data.X
         for b in range(B):
-            R = X - V[:, b] @ U[:, b].T
+            Y = V[:, b] @ U[:, b].T
             if name == "frobenius":
-                expected = (R**2).sum()
+                expected = ((X - Y) ** 2).sum()
+            elif name == "kullback-leibler":
+                expected = (scipy.special.rel_entr(X, Y) - X + Y).sum()
             else:
-                r = np.linalg.norm(R, axis=1)
+                r = np.linalg.norm(X - Y, axis=1)
                 grid = np.linspace(0, 1, 20001)[:, None] * r
-                penalty = np.log1p(grid) if name == "l2log" else grid
+                penalty = ROW_NORM_FORMULAS[name](grid)
                 expected = ((r - grid) ** 2 + WEIGHTS[b] * penalty).min(axis=0).sum()
             np.testing.assert_allclose(value[b], expected, rtol=1e-6, atol=1e-7)
 
-    def test_separation_leaves_nonnegative_data(self, fit, X, UV):
+    def test_separation_leaves_nonnegative_data(self, fit, data, UV):
         """thm_nonnegative_xs, with S formed."""
         U, V = UV
-        kept = fit.separate(U, V, product(X, U))
-        if kept is None:
-            assert type(fit).__name__ == "Frobenius"
+        kept = fit.separate(data, U, V, fit.project(data, U))
+        if not len(kept):
+            assert not hasattr(fit, "row_norm")
             return
         assert ((kept >= 0) & (kept <= 1)).all()
         for b in range(B):
-            S = (1 - kept[:, [b]]) * (X - V[:, b] @ U[:, b].T)
-            assert (X - S >= -1e-15).all()
+            S = (1 - kept[:, [b]]) * (data.X - V[:, b] @ U[:, b].T)
+            assert (data.X - S >= -1e-15).all()
 
-    def test_batch_is_its_settings(self, fit, X, UV):
+    def test_batch_is_its_settings(self, fit, data, UV):
         U, V = UV
-        XU = product(X, U)
         for b in range(B):
-            one = fit.take(np.array([b]))
-            at = (U[:, [b]], V[:, [b]], XU[:, [b]])
-            np.testing.assert_allclose(one.value(*at), fit.value(U, V, XU)[[b]], rtol=1e-13)
+            one = self.value(fit.take(np.array([b])), data, U[:, [b]], V[:, [b]])
+            np.testing.assert_allclose(one, self.value(fit, data, U, V)[[b]], rtol=1e-13)
 
     def test_close_fit_keeps_digits(self, fit, name, rng):
         """The short form of the residual alone would lose half of them."""
         U, V = rng.random((9, 1, 2)), rng.random((12, 1, 2))
         noise = 1e-7 * rng.random((12, 9))
-        X = V[:, 0] @ U[:, 0].T + noise
+        data = InMemory(V[:, 0] @ U[:, 0].T + noise)
         exact = (noise**2).sum(axis=1, keepdims=True)
-        measured = fits(X, np.zeros(1))[name].squared_residuals(U, V, product(X, U))
-        np.testing.assert_allclose(measured, exact, rtol=1e-6)
+        one = fits(data.X, np.zeros(1))[name]
+        np.testing.assert_allclose(one.squared_residuals(data, U, V, one.project(data, U)), exact, rtol=1e-6)
+
+    def test_blocks_add_up(self, fit, data, UV):
+        """What a pass over blocks of rows gives is what all rows at once give."""
+        U, V = UV
+        XU = fit.project(data, U)
+        kept = fit.separate(data, U, V, XU)
+        parts = []
+        for rows, block in Cut(data.X, [1, 7]).blocks():
+            own = fit.separate(block, U, V[rows], fit.project(block, U))
+            np.testing.assert_allclose(own, kept[rows], rtol=1e-12)
+            parts.append(fit.sums(block, U, V[rows], own))
+        for whole, *pieces in zip(fit.sums(data, U, V, kept), *parts, strict=True):
+            np.testing.assert_allclose(sum(pieces), whole, rtol=1e-10, atol=1e-12)
 
 
 def test_kept_share_where_almost_all_is_taken():

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lognmf.core.arrays import like, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.unit_norm import multiply_on_sphere, unit_columns
-from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust
+from lognmf.core.terms import PENALTIES, ROW_NORMS
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import LogSparseNMF, regularised
-from problems import factors, samples
+from problems import factors, fit_of, samples
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
 FITS = ["frobenius", *ROW_NORMS]
@@ -20,8 +21,9 @@ FITS = ["frobenius", *ROW_NORMS]
 
 def problem(X, fit, penalty, weights):
     alpha, beta, lam, gamma = (np.array([w], dtype=X.dtype) for w in weights)
-    data_fit = Frobenius.of(X) if fit == "frobenius" else Robust.of(X, ROW_NORMS[fit](), gamma)
-    return regularised(data_fit, W=knn_graph(X, 3), alpha=alpha, beta=beta, lam=lam, penalty=penalty)
+    data_fit = fit_of(fit, gamma)
+    data, weights = InMemory(X), {"alpha": alpha, "beta": beta, "lam": lam}
+    return regularised(data, data_fit, W=knn_graph(X, 3), penalty=penalty, **weights)
 
 
 def lengths(U):
@@ -44,7 +46,7 @@ class TestUnitGauge:
         U, V = factors(rng, X, 1, 3)
         if uniform:  # far too large for unit-norm data
             U, V = rng.random(U.shape), rng.random(V.shape)
-        rule = SOLVERS[solver](problem(X, fit, penalty, weights), unit_components=True)
+        rule = SOLVERS[solver].of(problem(X, fit, penalty, weights), unit_components=True)
         solution = iterate(rule, rule.start(U, V), max_iter=40, tol=0, eval_every=1)
         objective = solution.history["objective"][:, 0]
         assert (np.diff(objective) <= 1e-12 * np.abs(objective[:-1]) + 1e-13).all()
@@ -58,7 +60,7 @@ class TestUnitGauge:
         U, V = factors(rng, X, 1, 4)
         size, rough = {}, {}
         for unit in (False, True):
-            rule = SOLVERS[solver](
+            rule = SOLVERS[solver].of(
                 problem(X, "frobenius", "log", (1e-3, 1e-3, 10.0, 1.0)), unit_components=unit
             )
             state = iterate(rule, rule.start(U, V), max_iter=1500, tol=0, eval_every=500).state
@@ -75,7 +77,7 @@ def test_sphere_minimum_of_the_bound(rng):
     F, _ = unit_columns(0.1 + rng.random((6, 1, 2)), np.ones((1, 1, 2)))
     neg, pos = rng.random(F.shape), rng.random(F.shape) * 10 ** rng.uniform(-3, 3, size=F.shape)
     neg[2, :, 0] = 0
-    x = multiply_on_sphere(F, lambda rows: (neg, pos), ())
+    x = multiply_on_sphere(F, [lambda rows: (neg, pos)])
 
     def bound(x):
         return (pos / F * x**2 - 2 * neg * x).sum(axis=0)
@@ -90,7 +92,7 @@ def test_sphere_minimum_of_the_bound(rng):
 def test_empty_column_stays_empty(rng):
     F, _ = unit_columns(rng.random((6, 1, 2)), np.ones((1, 1, 2)))
     F[:, :, 1] = 0
-    x = multiply_on_sphere(F, lambda rows: (np.ones_like(F), np.ones_like(F)), ())
+    x = multiply_on_sphere(F, [lambda rows: (np.ones_like(F), np.ones_like(F))])
     assert not x[:, :, 1].any()
     np.testing.assert_allclose(np.linalg.norm(x[:, 0, 0]), 1)
 
@@ -105,9 +107,10 @@ def test_every_library_gives_the_same(library, fit, rng):
     def solve(home):
         alpha, beta, lam, gamma = (like([w], home) for w in (0.01, 0.1, 1.0, 0.5))
         data = like(X, home)
-        data_fit = Frobenius.of(data) if fit == "frobenius" else Robust.of(data, ROW_NORMS[fit](), gamma)
-        terms = regularised(data_fit, W=knn_graph(X, 3), alpha=alpha, beta=beta, lam=lam, penalty="log")
-        rule = SOLVERS["mu"](terms, unit_components=True)
+        data_fit = fit_of(fit, gamma)
+        weights = {"alpha": alpha, "beta": beta, "lam": lam}
+        terms = regularised(InMemory(data), data_fit, W=knn_graph(X, 3), penalty="log", **weights)
+        rule = SOLVERS["mu"].of(terms, unit_components=True)
         return iterate(rule, rule.start(like(U, home), like(V, home)), max_iter=30, tol=0)
 
     ours, reference = solve(home), solve(np.empty(0))

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 
 from lognmf import MODELS, LogSparseNMF, knn_graph, metrics
 from lognmf.models import spectral_start, validation
-from lognmf.models.spectral_start import spectral
+from lognmf.models.starts import spectral
 from problems import samples
 
 

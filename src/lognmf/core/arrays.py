@@ -9,32 +9,21 @@ that knows how libraries differ.
 from __future__ import annotations
 
 import functools
-import math
-import os
 import sys
 import warnings
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import array_api_compat
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.core.parallel import BLOCK_NUMBERS, SHARED_PRODUCTS, shared_out
+
 Array: TypeAlias = Any
 """A dense array of any array-API library (NumPy, torch, …)."""
 
-BLOCK_NUMBERS = 1 << 17
-"""Numbers of a block of rows, so that an update's temporaries fit into a core's cache."""
-
 NARROW = 160
 """Columns up to which a product with Xᵀ is taken the other way round; measured."""
-
-SHARED_PRODUCTS: ContextVar[bool] = ContextVar("shared_products", default=False)
-"""Whether wide products are shared out among our own threads, BLAS having one (`threads_for`).
-
-False in those threads themselves, as in every new one."""
 
 Matrix: TypeAlias = Any
 """A dense array or a sparse matrix: whatever can stand left of a product."""
@@ -53,11 +42,6 @@ def is_torch(x: object) -> bool:
 def on_gpu(x: Array) -> bool:
     """Whether ``x`` is a tensor on a GPU."""
     return is_torch(x) and x.is_cuda
-
-
-def is_dense(x: object) -> bool:
-    """Whether ``x`` is a dense array of any library."""
-    return not sp.issparse(x) and array_api_compat.is_array_api_obj(x)
 
 
 def to_numpy(x: Array) -> np.ndarray:
@@ -173,63 +157,6 @@ def mix(F: Array, M: Array) -> Array:
     return out
 
 
-def by_rows(function: Callable[[slice], Array], F: Array) -> Array:
-    """``function(rows)`` for blocks of rows of ``F``, put together again.
-
-    Elementwise work on a large batch is bound by memory unless its temporaries stay in the
-    cache, so NumPy arrays are taken in small blocks, several at a time in our own
-    threads. Other libraries, and small arrays, are taken whole.
-    """
-    n, a_row = F.shape[0], math.prod(F.shape[1:])
-    step = max(1, BLOCK_NUMBERS // max(1, a_row))
-    if step >= n or not isinstance(F, np.ndarray):
-        return function(slice(None))
-    first = function(slice(0, step))
-    out = np.empty((n, *first.shape[1:]), dtype=first.dtype)
-    out[:step] = first
-
-    def fill(start: int) -> None:
-        rows = slice(start, min(start + step, n))
-        out[rows] = function(rows)
-
-    _in_threads(fill, range(step, n, step))
-    return out
-
-
-def shared_out(work: Callable[[slice], None], count: int) -> None:
-    """``work(own)`` for about equal parts of ``count`` things, one for each of our own threads."""
-    threads = own_threads()
-    edges = np.linspace(0, count, threads + 1).astype(int).tolist()
-    _in_threads(lambda part: work(slice(edges[part], edges[part + 1])), range(threads))
-
-
-def _in_threads(work: Callable[[int], None], parts: range) -> None:
-    try:
-        list(_workers().map(work, parts))
-    except RuntimeError as error:
-        # No thread can be started any more when the interpreter shuts down.
-        if "shutdown" not in str(error):
-            raise
-        for part in parts:
-            work(part)
-
-
-@functools.cache
-def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=own_threads(), thread_name_prefix="lognmf")
-
-
-def own_threads() -> int:
-    """Threads we use: one for each core, or as few as OMP_NUM_THREADS, which BLAS heeds too, allows."""
-    allowed = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores(), max(1, int(allowed))) if allowed.isdecimal() else cores()
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def kernels(F: Array) -> Any:
     """The module of fused kernels, if ``F`` is where they run; None elsewhere, and without Triton."""
     return _kernels() if on_gpu(F) else None
@@ -245,11 +172,6 @@ def _kernels() -> Any:
         # No Triton, no C compiler, an old card, …: whatever it is, the plain formulas serve.
         return None
     return kernels
-
-
-if hasattr(os, "register_at_fork"):
-    # A forked process has none of its parent's threads: it needs workers of its own.
-    os.register_at_fork(after_in_child=_workers.cache_clear)
 
 
 def repeated(shares: Array, k: int) -> Array:

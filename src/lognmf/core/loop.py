@@ -4,43 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
 from lognmf.core.arrays import Array, to_numpy
-from lognmf.core.rule import Solution, State
-
-
-class Rule(Protocol):
-    """One iteration of a method, for a whole batch at once.
-
-    A rule whose objective may rise on its way has a further method,
-    ``settled(state, tol)`` (B,), that says which settings have converged.
-    """
-
-    def step(self, state: State) -> State:
-        """Make one iteration; the given state stays as it is."""
-
-    def value(self, state: State) -> Array:
-        """Objective of every setting, shape (B,)."""
-
-    def take(self, index: np.ndarray) -> Rule:
-        """The rule for the settings ``index`` of the batch."""
-
+from lognmf.core.rule import Solution, State, Steps
 
 OnEval = Callable[[int, np.ndarray], bool | None]
 """Called with the iteration and the objectives of the settings still running; True stops."""
 
+OnState = Callable[[int, Steps, State], None]
+"""Called with the iteration, and rule and state of the settings that still move; its time is not counted."""
+
 
 def iterate(
-    rule: Rule,
+    rule: Steps,
     state: State,
     *,
     max_iter: int,
     tol: float,
     eval_every: int = 10,
     on_eval: OnEval | None = None,
+    on_state: OnState | None = None,
 ) -> Solution:
     """Repeat ``rule`` until every setting has converged or ``max_iter`` is reached.
 
@@ -58,6 +43,7 @@ def iterate(
     ended: list[tuple[np.ndarray, State]] = []
     log = _Log(state.batch)
     current = log.record(0, running, moving, rule.value(state))
+    log.show(on_state, 0, rule, state)
 
     done = 0
     while done < max_iter and running.size:
@@ -71,6 +57,7 @@ def iterate(
         done += steps
         previous, current = current, log.record(done, running, moving, value)
         n_iter[running] = done
+        log.show(on_state, done, rule, state)
         if on_eval is not None and on_eval(done, log.last[running]):
             for b in running:
                 reason[b] = "callback"
@@ -100,7 +87,7 @@ def iterate(
     return Solution(final, log.last, log.history(), n_iter, reason)
 
 
-def _at_rest(rule: Rule, state: State, candidates: np.ndarray) -> np.ndarray:
+def _at_rest(rule: Steps, state: State, candidates: np.ndarray) -> np.ndarray:
     """Which of the ``candidates`` (B,) a further step leaves as they are, to the last bit."""
     at_rest = np.zeros_like(candidates)
     index = np.flatnonzero(candidates)
@@ -111,7 +98,7 @@ def _at_rest(rule: Rule, state: State, candidates: np.ndarray) -> np.ndarray:
 
 
 class _Log:
-    """Objectives as they come in; refuses what is not a number."""
+    """Objectives as they come in; raises an error where one is not finite."""
 
     def __init__(self, batch: int) -> None:
         self.start = time.perf_counter()
@@ -133,6 +120,13 @@ class _Log:
         row[running] = self.last[running]
         self.rows.append((iteration, time.perf_counter() - self.start, row))
         return current
+
+    def show(self, on_state: OnState | None, iteration: int, rule: Steps, state: State) -> None:
+        """Let a caller look at the state, off the clock."""
+        if on_state is not None and state.batch:
+            began = time.perf_counter()
+            on_state(iteration, rule, state)
+            self.start += time.perf_counter() - began
 
     def history(self) -> dict[str, np.ndarray]:
         iteration, seconds, objective = zip(*self.rows, strict=True)

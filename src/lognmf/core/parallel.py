@@ -14,14 +14,24 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-from lognmf.core.arrays import SHARED_PRODUCTS, Matrix, is_torch, own_threads
+BLOCK_NUMBERS = 1 << 17
+"""Numbers of a block of rows, so that an update's temporaries fit into a core's cache."""
+
+SHARED_PRODUCTS: ContextVar[bool] = ContextVar("shared_products", default=False)
+"""True while BLAS is limited to one thread and products are split over our pool.
+
+Worker threads see the default."""
 
 SMALL_PRODUCT = 1 << 23
 """Floating-point operations up to which a product is left to one thread."""
@@ -31,14 +41,15 @@ WIDE_PRODUCT = 1 << 28
 
 
 @contextmanager
-def threads_for(X: Matrix, columns: int, *, share: bool = True) -> Iterator[None]:
+def threads_for(X: Any, columns: int, *, share: bool = True) -> Iterator[None]:
     """Choose who uses threads inside, where the largest product is that of ``X`` with so many columns.
 
     Without ``share`` wide products are left to BLAS.
     """
     operations = 2 * (X.nnz if sp.issparse(X) else math.prod(X.shape)) * columns
     shared = share and operations >= WIDE_PRODUCT and isinstance(X, np.ndarray) and own_threads() > 1
-    if is_torch(X) or (operations > SMALL_PRODUCT and not shared):
+    on_cpu = isinstance(X, np.ndarray) or sp.issparse(X)
+    if not on_cpu or (operations > SMALL_PRODUCT and not shared):
         yield
         return
     token = SHARED_PRODUCTS.set(shared)
@@ -52,3 +63,65 @@ def threads_for(X: Matrix, columns: int, *, share: bool = True) -> Iterator[None
 @functools.cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def by_rows(function: Callable[[slice], Any], F: Any) -> Any:
+    """``function(rows)`` for blocks of rows of ``F``, put together again.
+
+    Elementwise work on a large batch is bound by memory unless its temporaries stay in the
+    cache, so NumPy arrays are taken in small blocks, several at a time in our own
+    threads. Other libraries, and small arrays, are taken whole.
+    """
+    n, a_row = F.shape[0], math.prod(F.shape[1:])
+    step = max(1, BLOCK_NUMBERS // max(1, a_row))
+    if step >= n or not isinstance(F, np.ndarray):
+        return function(slice(None))
+    first = function(slice(0, step))
+    out = np.empty((n, *first.shape[1:]), dtype=first.dtype)
+    out[:step] = first
+
+    def fill(start: int) -> None:
+        rows = slice(start, min(start + step, n))
+        out[rows] = function(rows)
+
+    _in_threads(fill, range(step, n, step))
+    return out
+
+
+def shared_out(work: Callable[[slice], None], count: int) -> None:
+    """``work(own)`` for about equal parts of ``count`` things, one for each of our own threads."""
+    threads = own_threads()
+    edges = np.linspace(0, count, threads + 1).astype(int).tolist()
+    _in_threads(lambda part: work(slice(edges[part], edges[part + 1])), range(threads))
+
+
+def _in_threads(work: Callable[[int], None], parts: range) -> None:
+    try:
+        list(_workers().map(work, parts))
+    except RuntimeError as error:
+        # No thread can be started any more when the interpreter shuts down.
+        if "shutdown" not in str(error):
+            raise
+        for part in parts:
+            work(part)
+
+
+@functools.cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=own_threads(), thread_name_prefix="lognmf")
+
+
+def own_threads() -> int:
+    """Threads we use: one for each core, or as few as OMP_NUM_THREADS, which BLAS heeds too, allows."""
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores(), max(1, int(allowed))) if allowed.isdecimal() else cores()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of its parent's threads: it needs workers of its own.
+    os.register_at_fork(after_in_child=_workers.cache_clear)

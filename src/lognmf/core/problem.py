@@ -2,42 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lognmf.core.arrays import Array
+from lognmf.core.arrays import Array, total
+from lognmf.core.data import Data
 from lognmf.core.terms.protocol import DataFit, Penalty
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Sum of a data fit and penalties; every model of the paper is one of these.
+    """Data, and a sum of terms; every model of the paper but those with rules of their own is one of these.
 
     Parameters
     ----------
+    data : Data
+        The samples.
     fit : DataFit
         How far ``V Uᵀ`` is from the data.
     on_U, on_V : tuples of Penalty
         What is asked of each factor; the graph is a penalty on ``V``.
     """
 
+    data: Data
     fit: DataFit
     on_U: tuple[Penalty, ...] = ()
     on_V: tuple[Penalty, ...] = ()
 
     def value(self, U: Array, V: Array, XU: Array) -> Array:
         """Objective of every setting, shape (B,), in float64; ``XU`` is ``X @ U``."""
-        value = self.fit.value(U, V, XU)
+        value = self.total(self.fit.row_values, U, V, XU)
         for penalties, F in ((self.on_U, U), (self.on_V, V)):
             for penalty in penalties:
                 value = value + penalty.value(F)
         return value
 
+    def squared_error(self, U: Array, V: Array, XU: Array) -> Array:
+        """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), in float64; weighted if the entries of X are."""
+        return self.total(self.fit.squared_residuals, U, V, XU)
+
+    def total(self, of_rows: Callable[..., Array], U: Array, V: Array, XU: Array) -> Array:
+        """Sum over all samples of a function of blocks, (B,)."""
+        parts = [
+            total(of_rows(block, U, V[rows, ...], XU[rows, ...]), axis=0)
+            for rows, block in self.data.blocks()
+        ]
+        return parts[0] if len(parts) == 1 else sum(parts[1:], parts[0])
+
     def take(self, index: np.ndarray) -> Problem:
         """The problem of the settings ``index`` of the batch."""
-        return Problem(
-            self.fit.take(index),
-            tuple(penalty.take(index) for penalty in self.on_U),
-            tuple(penalty.take(index) for penalty in self.on_V),
+        return replace(
+            self,
+            fit=self.fit.take(index),
+            on_U=tuple(penalty.take(index) for penalty in self.on_U),
+            on_V=tuple(penalty.take(index) for penalty in self.on_V),
         )

@@ -1,8 +1,9 @@
-"""What a rule works on and what the loop returns: frozen values."""
+"""The contract of a rule, what it works on, and what the loop returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -18,8 +19,7 @@ class State:
     U, V : arrays of shape (p, B, k) and (n, B, k)
         The factors.
     aux : tuple of arrays
-        What a rule carries from step to step (``X @ U``, a share, multipliers, …);
-        each array has the batch in its axis 1.
+        What a rule carries from step to step; each array has the batch in its axis 1.
     """
 
     U: Array
@@ -51,6 +51,39 @@ class State:
         return State(join([s.U for s in states]), join([s.V for s in states]), aux)
 
 
+class Steps(Protocol):
+    """What the loop needs of a rule: one iteration of a method, for a whole batch of settings at once.
+
+    A rule is a frozen value: it holds the problem and no progress. One whose objective may rise on its way,
+    or that has a better test of convergence than its decrease, has also ``settled(state, tol)`` (B,).
+    """
+
+    def step(self, state: State) -> State:
+        """Make one iteration; the given state stays as it is."""
+
+    def value(self, state: State) -> Array:
+        """Objective of every setting, shape (B,), float64."""
+
+    def take(self, index: np.ndarray) -> Self:
+        """The rule for the settings ``index`` of the batch."""
+
+
+class Rule(Steps, Protocol):
+    """What a model needs of a rule: also to start it, and to read its state."""
+
+    by_sample: ClassVar[int]
+    """How many arrays of ``aux``, the first ones, run over the samples in axis 0, or have no rows at all."""
+
+    def start(self, U: Array, V: Array) -> State:
+        """The state from which to step, given first factors; they stay as they are."""
+
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
+        """U (p, B, k), V (n, B, k) and ``X @ U`` (n, B, k) of a state."""
+
+    def squared_error(self, state: State) -> Array:
+        """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64; weighted if the entries of X are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Solution:
     """Where the loop ended, for every setting b of the batch.
@@ -79,5 +112,5 @@ class Solution:
     def history_of(self, b: int) -> dict[str, np.ndarray]:
         """The history of setting ``b`` alone, up to its own end."""
         lived = ~np.isnan(self.history["objective"][:, b])
-        rows = {name: column[lived] for name, column in self.history.items()}
+        rows: dict[str, Any] = {name: column[lived] for name, column in self.history.items()}
         return rows | {"objective": rows["objective"][:, b]}

@@ -18,11 +18,9 @@ from sklearn.base import clone
 from lognmf.clustering import scores
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import Array, join, like, to_numpy, total
-from lognmf.core.loop import iterate
-from lognmf.core.parallel import threads_for
-from lognmf.core.rule import State
-from lognmf.core.solvers import Watched
-from lognmf.grid.duplicates import copied, followers, same_problems
+from lognmf.core.data import InMemory
+from lognmf.graph import Graphs, check_graph
+from lognmf.grid.duplicates import Watched, copied, followers, same_problems
 from lognmf.grid.plan import (
     Pair,
     batches,
@@ -33,18 +31,20 @@ from lognmf.grid.plan import (
     check_settings,
     describe,
     place,
+    plain,
     row_key,
 )
 from lognmf.grid.store import RowStore
-from lognmf.models.spectral_start import neighbours
-from lognmf.models.validation import Samples, check_samples
+from lognmf.models.engine import Factors, Fits, draw, fit_batch
+from lognmf.models.starts import NEIGHBOURS
+from lognmf.models.validation import check_samples
 
 __all__ = ["GridResult", "fit_grid"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GridResult:
-    """Rows of a grid, one a setting and seed, in the order of the grid.
+    """Rows of a grid, one per setting and seed, in the order of the grid.
 
     Parameters
     ----------
@@ -60,13 +60,15 @@ class GridResult:
     rows: list[dict[str, Any]]
     _estimator: Any = field(repr=False)
     _X: Any = field(repr=False)
-    _names: tuple[str, ...] = field(repr=False)
+    _pairs: list[Pair] = field(repr=False)
+    _graphs: Graphs = field(repr=False)
 
     def model(self, i: int) -> Any:
         """The fitted estimator of row ``i``: that one setting is fitted again, alone."""
-        row = self.rows[i]
-        params = {name: row[name] for name in self._names}
-        return clone(self._estimator).set_params(**params, random_state=row["seed"]).fit(self._X)
+        setting, seed = self._pairs[i]
+        model = clone(self._estimator).set_params(**setting, random_state=seed)
+        model._fit(self._X, graphs=self._graphs)
+        return model
 
     def to_pandas(self) -> Any:
         """The rows as a pandas data frame."""
@@ -82,6 +84,11 @@ class GridResult:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        seeds = len({seed for _, seed in self._pairs})
+        size = f"{len(self.rows) // seeds} settings × {seeds} seeds = {len(self.rows)} rows"
+        return f"GridResult({type(self._estimator).__name__}: {size})"
 
 
 def fit_grid(
@@ -107,7 +114,7 @@ def fit_grid(
     All settings share X, so a batch of them is one wide problem: tens of times faster
     than one fit after another, with the same results. What is provably the same problem is
     fitted once: repetitions, weights of a graph that is not there, and, of RLS-NMF, settings
-    that differ only in a gamma so large that no sample is ever set aside.
+    that differ only in a gamma so large that no sample ever has an outlier part.
 
     Parameters
     ----------
@@ -136,8 +143,8 @@ def fit_grid(
     memory : int, optional
         Bytes for a batch. Default: 1 GiB on a CPU, half of what is free on a GPU.
     graph : sparse matrix of shape (n, n), optional
-        The 5-neighbour graph of the samples, if it is at hand: for the normalised cut, and
-        for models that would build it. Default: it is built.
+        The 5-neighbour graph of the samples, if it is at hand: for the normalised cut, the spectral
+        start, and models with ``graph="knn"`` and ``n_neighbors=5``. Default: it is built.
     store : path, optional
         A SQLite file that keeps every finished batch. A run that was interrupted goes on
         where it was when it is started again with the same arguments.
@@ -162,51 +169,57 @@ def fit_grid(
     estimator = check_model(model, max_iter, tol)
     settings, names = check_settings(estimator, grid)
     seeds = check_seeds(seeds)
-    trial = clone(estimator)
-    for setting in settings:
-        vars(trial).update(setting)  # every setting has the same names; set_params takes a millisecond
-        trial._check_parameters()
     data = check_samples(clone(estimator), X, reset=True)
-    data = Samples(place(data.X, device, dtype), None if data.M is None else place(data.M, device, dtype))
-    classes = None if y is None else check_classes(y, data.X.shape[0])
-    n_clusters = check_clusters(n_clusters, classes, data.X.shape[0])
+    data = InMemory(place(data.X, device, dtype), None if data.M is None else place(data.M, device, dtype))
+    graph = None if graph is None else check_graph(graph, data.shape[0])
+    graphs = Graphs(data.X, {} if graph is None else {NEIGHBOURS: graph})
+    _check_every(estimator, settings, data, graphs)
+    classes = None if y is None else check_classes(y, data.shape[0])
+    n_clusters = check_clusters(n_clusters, classes, data.shape[0])
     pairs = list(itertools.product(settings, seeds))
     keys = [row_key(setting, seed) for setting, seed in pairs]
     repetitions = same_problems(estimator, pairs)
     list(batches(estimator, pairs, repetitions, data.X, memory))  # refuses too little memory
-    about = describe(estimator, data, names, n_clusters, classes)
-    ledger = None if store is None else RowStore(store, about)
-    known = {} if ledger is None else ledger.rows()
+    ledger = None
+    if store is not None:
+        ledger = RowStore(store, describe(estimator, data, names, n_clusters, classes, graph))
+    cached = {} if ledger is None else ledger.rows()
     report = _Report(len(pairs), on_batch, verbose)
-    run = _Run(estimator, data, classes, n_clusters)
-    if graph is not None:
-        run._graphs.update({"5": graph, "cut": graph})
-    unknown = [i for i in repetitions if keys[i] not in known]
-    waiting = followers(estimator, pairs, repetitions, run.first_state) if unknown else {}
+    run = _Run(estimator, data, graphs, classes, n_clusters)
+    missing = [i for i in repetitions if keys[i] not in cached]
+    waiting = followers(estimator, pairs, repetitions, run.largest_residual) if missing else {}
 
     def work(places: Iterable[int]) -> None:
         """Fit pairs, and answer those that turn out to be the same."""
         for batch in batches(estimator, pairs, places, data.X, memory):
-            if not all(keys[i] in known for i in batch):
+            if not all(keys[i] in cached for i in batch):
                 rows, quiet = run.rows([pairs[i] for i in batch], watched=any(i in waiting for i in batch))
-                found: dict[str, dict[str, Any]] = {}
+                fresh: dict[str, dict[str, Any]] = {}
                 for i, row, at_rest in zip(batch, rows, quiet, strict=True):
-                    found[keys[i]] = row
+                    fresh[keys[i]] = row
                     same = [i, *(waiting.get(i, ()) if at_rest else ())]
                     for j in (j for leader in same for j in (leader, *repetitions[leader])):
-                        found.setdefault(keys[j], copied(row, pairs[j]))
-                known.update(found)
+                        fresh.setdefault(keys[j], copied(row, pairs[j]))
+                cached.update(fresh)
                 if ledger is not None:
-                    ledger.put(found.items())
-            leaders = [j for i in batch for j in (i, *waiting.get(i, ())) if keys[j] in known]
+                    ledger.put(fresh.items())
+            leaders = [j for i in batch for j in (i, *waiting.get(i, ())) if keys[j] in cached]
             report.done(sum(1 + len(repetitions[j]) for j in leaders))
 
     later = {j for others in waiting.values() for j in others}
     work(i for i in repetitions if i not in later)
-    work(j for j in sorted(later) if keys[j] not in known)
-    rows = [known[key] for key in keys]
+    work(j for j in sorted(later) if keys[j] not in cached)
     moved = (device is not None or dtype is not None) and data.M is None
-    return GridResult(rows, estimator, data.X if moved else X, names)
+    return GridResult([cached[key] for key in keys], estimator, data.X if moved else X, pairs, graphs)
+
+
+def _check_every(estimator: Any, settings: list[dict[str, Any]], data: InMemory, graphs: Graphs) -> None:
+    """Refuse bad settings, and data that a setting cannot take, before any work."""
+    trial = clone(estimator)
+    for setting in settings:
+        vars(trial).update(setting)  # every setting has the same names; set_params takes a millisecond
+        trial._check_parameters()
+        trial._check_data(data, graphs)
 
 
 # The work --------------------------------------------------------------------------------
@@ -217,103 +230,81 @@ class _Run:
     """What all batches share."""
 
     estimator: Any
-    data: Samples
+    data: InMemory
+    graphs: Graphs
     classes: np.ndarray | None
     n_clusters: int | None
-    _graphs: dict[str, Any] = field(default_factory=dict)
-    _first: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    _first: dict[tuple[Any, ...], Factors] = field(default_factory=dict)
 
     def rows(self, pairs: list[Pair], *, watched: bool) -> tuple[list[dict[str, Any]], list[bool]]:
-        """Rows of one batch: same parameters but for weights and seed.
+        """Rows of one batch, which differ in weights and seed alone.
 
-        With ``watched`` also, for each, whether no sample was ever set aside.
+        With ``watched`` also, for each, whether no sample was ever an outlier.
         """
         start = time.perf_counter()
         model = clone(self.estimator).set_params(**pairs[0][0])
-        U, V = self._start(model, [seed for _, seed in pairs])
-        weights = {name: like([float(s[name]) for s, _ in pairs], V) for name in model._weights}
-        rule = model._rule(self.data, self._graph(model, pairs), weights)
-        stepping = Watched(rule) if watched else rule
-        with threads_for(self.data.X, model.n_components * len(pairs)):
-            solution = iterate(
-                stepping,
-                stepping.start(*model._prepare(U, V)),
-                max_iter=model._most_iterations(),
-                tol=model.tol,
-                eval_every=model.eval_every,
-            )
-        state, ever = Watched.seen(solution.state) if watched else (solution.state, None)
-        outliers = _count_outliers(rule, state)
+        drawn = [self._start(model, seed) for _, seed in pairs]
+        fits = fit_batch(
+            model,
+            self.data,
+            self.graphs,
+            (join([U for U, _ in drawn]), join([V for _, V in drawn])),
+            max_iter=model._iteration_limit(),
+            settings=len(pairs),
+            weights={name: [setting[name] for setting, _ in pairs] for name in model._weights},
+            wrap=Watched if watched else None,
+        )
+        U, V = fits.factors
+        outliers = _count_outliers(fits, len(pairs))
         columns = {
-            "objective": solution.objective,
-            "n_iter": solution.n_iter,
-            "stop_reason": solution.reason,
-            "reconstruction_err": np.sqrt(to_numpy(rule.squared_error(state))),
-            "sparseness_U": _hoyer(model._basis(rule, state)),
-            "sparseness_V": _hoyer(state.V),
+            "objective": fits.objective,
+            "n_iter": fits.n_iter,
+            "stop_reason": fits.stop_reason,
+            "reconstruction_err": fits.reconstruction_err,
+            "sparseness_U": _hoyer(U),
+            "sparseness_V": _hoyer(V),
             "n_outliers": outliers,
-            **self._scores(state.V, [seed for _, seed in pairs]),
+            **self._scores(V, [seed for _, seed in pairs]),
         }
         seconds = (time.perf_counter() - start) / len(pairs)
         rows = [
-            {**setting, "seed": seed, "seconds": seconds}
-            | {name: _plain(column[b]) for name, column in columns.items()}
+            {**{name: plain(v) for name, v in setting.items()}, "seed": seed, "seconds": seconds}
+            | {name: plain(column[b]) for name, column in columns.items()}
             for b, (setting, seed) in enumerate(pairs)
         ]
-        if ever is None:
+        if not watched:
             return rows, [False] * len(rows)
-        # The last state was evaluated, but no step started from it.
-        return rows, [not e and count == 0 for e, count in zip(to_numpy(ever)[0], outliers, strict=True)]
+        ever = to_numpy(fits.solution.state.aux[-1]).reshape(len(pairs), -1)
+        return rows, [not own.any() for own in ever]
 
-    def first_state(self, setting: dict[str, Any], seed: int) -> tuple[Any, State]:
-        """The data fit of a setting, and the state from which it starts."""
+    def largest_residual(self, setting: dict[str, Any], seed: int) -> tuple[Any, float]:
+        """The data fit of a setting, and the largest residual of any sample at its start."""
         model = clone(self.estimator).set_params(**setting)
-        U, V = self._start(model, [seed])
-        weights = {name: like([float(setting[name])], V) for name in model._weights}
+        U, V = model._prepare(*self._start(model, seed))
+        weights = {name: like([float(setting[name])] * V.shape[1], V) for name in model._weights}
         rule = model._rule(self.data, None, weights)
-        return rule.problem.fit, rule.start(*model._prepare(U, V))
+        state = rule.start(U, V)
+        squared = rule.problem.fit.squared_residuals(self.data, *rule.factors(state))
+        return rule.problem.fit.take(np.array([0])), math.sqrt(float(to_numpy(squared).max()))
 
-    def _start(self, model: Any, seeds: list[int]) -> tuple[Array, Array]:
-        """First factors of the seeds side by side; each is drawn once."""
-        for seed in seeds:
-            key = f"{model.n_components} {model.init} {seed}"
-            if key not in self._first:
-                known = self._neighbours() if model.init == "spectral" else None
-                self._first[key] = clone(model).set_params(random_state=seed)._start(self.data.X, {}, known)
-        drawn = [self._first[f"{model.n_components} {model.init} {seed}"] for seed in seeds]
-        return join([U for U, _ in drawn]), join([V for _, V in drawn])
-
-    def _graph(self, model: Any, pairs: list[Pair]) -> Any:
-        """The graph, built once, if any setting of the batch asks for it."""
-        if not hasattr(model, "graph"):
-            return None
-        if all(setting["lam"] == 0 for setting, _ in pairs):
-            return None
-        key = f"{model.n_neighbors}" if isinstance(model.graph, str) else "given"
-        if key not in self._graphs:
-            self._graphs[key] = clone(model).set_params(lam=1.0)._graph(self.data.X)
-        return self._graphs[key]
-
-    def _neighbours(self) -> Any:
-        """The graph that judges clusterings, and that the spectral start clusters; built once."""
-        if "cut" not in self._graphs:
-            self._graphs["cut"] = neighbours(self.data.X)
-        return self._graphs["cut"]
+    def _start(self, model: Any, seed: int) -> Factors:
+        """First factors of a seed, drawn once."""
+        key = (model.n_components, model.init, model.n_init, seed)
+        if key not in self._first:
+            self._first[key] = draw(model, self.data, self.graphs, seed)
+        return self._first[key]
 
     def _scores(self, V: Array, seeds: list[int]) -> dict[str, Any]:
         if self.n_clusters is None:
             return {}
         labels = kmeans(V, self.n_clusters, seed=np.array(seeds))
         clusters, balance = _cluster_sizes(labels, self.n_clusters)
-        found = {
-            **scores.graph_scores(self._neighbours(), labels),
-            "clusters": clusters,
-            "balance": balance,
-        }
+        by_graph = scores.graph_scores(self.graphs.knn(NEIGHBOURS), labels)
+        without_labels = {**by_graph, "clusters": clusters, "balance": balance}
         if self.classes is None:
-            return found
+            return without_labels
         counts = scores.contingency(self.classes, labels)
-        return found | {
+        return without_labels | {
             "accuracy": scores.accuracy(counts),
             "nmi": scores.normalized_mutual_info(counts),
             "purity": scores.purity(counts),
@@ -339,16 +330,12 @@ def _hoyer(F: Array) -> np.ndarray:
     return np.clip((math.sqrt(size) - ratio) / (math.sqrt(size) - 1), 0, 1)
 
 
-def _count_outliers(rule: Any, state: State) -> list[int | None]:
-    fit: Any = getattr(getattr(rule, "problem", None), "fit", None)
-    if not hasattr(fit, "taken"):
-        return [None] * state.batch
-    share, _ = fit.taken(*rule.factors(state))
-    return [int(count) for count in to_numpy(total(like(share > 0, share), axis=0))]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _count_outliers(fits: Fits, settings: int) -> list[int | None]:
+    """Number of samples with an outlier part, of every setting; None for models without one."""
+    parts = fits.outlier_part()
+    if parts is None:
+        return [None] * settings
+    return [int(count) for count in to_numpy(total(like(parts[0] > 0, parts[0]), axis=0))]
 
 
 class _Report:

@@ -10,36 +10,37 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from lognmf.core.arrays import Matrix, is_torch, to_device, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.models import MODELS
-from lognmf.models.validation import Samples
+from lognmf.models.base import FactorModel
 from lognmf.parameters import check_integer
 
 Pair: TypeAlias = tuple[dict[str, Any], int]
-"""A setting and a seed: what a row tells of."""
+"""A setting and a seed: the key of a row."""
 
-_NUMBERS_A_SETTING = 16
-"""Numbers that a setting needs at most while it is fitted, in units of (n + p)·k."""
+_NUMBERS_PER_START = 16
+"""Numbers that a start of a setting needs at most while it is fitted, in units of (n + p)·k."""
 
 _DEFAULT_MEMORY = 1 << 30
 """Bytes for a batch on a CPU: larger batches are no faster there."""
 
 
 def check_model(model: Any, max_iter: int | None, tol: float | None) -> Any:
-    """The estimator of a grid, with one start and the given limits."""
+    """The estimator of a grid, with the given limits."""
     if isinstance(model, str):
         if model not in MODELS:
             msg = f"model must be an estimator or one of {list(MODELS)}; got {model!r}."
             raise ValueError(msg)
         model = MODELS[model]()
-    if not (isinstance(model, BaseEstimator) and type(model) in MODELS.values()):
+    if not isinstance(model, FactorModel):
         msg = f"model must be an estimator of this package or one of {list(MODELS)}; got {model!r}."
         raise TypeError(msg)
     given = {"max_iter": max_iter, "tol": tol}
-    return clone(model).set_params(n_init=1, **{name: v for name, v in given.items() if v is not None})
+    return clone(model).set_params(**{name: v for name, v in given.items() if v is not None})
 
 
 def check_settings(estimator: Any, grid: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -49,7 +50,7 @@ def check_settings(estimator: Any, grid: Any) -> tuple[list[dict[str, Any]], tup
         msg = "grid is empty: give a dict of lists, such as {'lam': [0.1, 1.0]}."
         raise ValueError(msg)
     known = estimator.get_params()
-    fixed = {"random_state": "seeds", "n_init": "seeds", "verbose": "verbose", "warm_start": "nothing"}
+    fixed = {"random_state": "seeds", "verbose": "verbose", "warm_start": "nothing"}
     for name in {name for setting in settings for name in setting}:
         if name in fixed:
             msg = f"grid cannot hold {name}: use {fixed[name]} instead."
@@ -111,20 +112,20 @@ def place(X: Matrix, device: str | None, dtype: str | None) -> Matrix:
 def batches(
     estimator: Any, pairs: list[Pair], places: Iterable[int], X: Matrix, memory: int | None
 ) -> Iterator[list[int]]:
-    """Places of pairs that are fitted together: same shape, within the memory."""
+    """Places of pairs that are fitted together: all but weights and seed alike, within the memory."""
     (n, p), item = X.shape, X.dtype.itemsize
     memory = _free_memory(X) if memory is None else memory
     groups: dict[str, list[int]] = {}
     for i in places:
         shape = {name: v for name, v in pairs[i][0].items() if name not in estimator._weights}
-        groups.setdefault(repr(shape), []).append(i)
+        groups.setdefault(key_of(shape), []).append(i)
     sizes = {}
     for group, members in groups.items():
-        k = pairs[members[0]][0].get("n_components", estimator.n_components)
-        a_setting = _NUMBERS_A_SETTING * (n + p) * k * item
-        sizes[group] = memory // a_setting
+        parameters = {**estimator.get_params(), **pairs[members[0]][0]}
+        numbers = _NUMBERS_PER_START * (n + p) * parameters["n_components"] * parameters["n_init"]
+        sizes[group] = memory // (numbers * item)
         if sizes[group] < 1:
-            msg = f"memory must be at least {a_setting} bytes, what one setting needs; got {memory}."
+            msg = f"memory must be at least {numbers * item} bytes, what one setting needs; got {memory}."
             raise ValueError(msg)
     for group, members in groups.items():
         for start in range(0, len(members), sizes[group]):
@@ -138,36 +139,65 @@ def _free_memory(X: Matrix) -> int:
 
 
 def describe(
-    estimator: Any, data: Samples, names: Sequence[str], n_clusters: int | None, classes: np.ndarray | None
+    estimator: Any,
+    data: InMemory,
+    names: Sequence[str],
+    n_clusters: int | None,
+    classes: np.ndarray | None,
+    graph: sp.csr_array | None,
 ) -> dict[str, Any]:
     """What rows of a store belong to."""
     parameters = {
-        name: _fingerprint(v) if sp.issparse(v) or hasattr(v, "shape") else v
+        name: plain(v)
         for name, v in estimator.get_params().items()
         if name not in (*names, "random_state", "verbose")
     }
     return {
-        "format": 2,
+        "format": 3,
         "model": type(estimator).__name__,
         "parameters": parameters,
         "grid": list(names),
-        "data": _fingerprint(data.X),
-        "mask": None if data.M is None else _fingerprint(data.M),
+        "data": plain(data.X),
+        "mask": plain(data.M),
         "library": "torch" if is_torch(data.X) else "numpy",
         "dtype": str(data.X.dtype),
         "n_clusters": n_clusters,
-        "classes": None if classes is None else _fingerprint(classes),
+        "classes": plain(classes),
+        "graph": plain(graph),
     }
-
-
-def _fingerprint(X: Matrix) -> str:
-    parts = (X.data, X.indices, X.indptr) if sp.issparse(X) else (to_numpy(X),)
-    digest = hashlib.sha256(repr(tuple(X.shape)).encode())
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def row_key(setting: Mapping[str, Any], seed: int) -> str:
     """The name of a row in a store."""
-    return json.dumps([setting, seed], sort_keys=True, default=str)
+    return key_of([{name: plain(value) for name, value in setting.items()}, seed])
+
+
+def key_of(value: Any) -> str:
+    """A text that equal values share; matrices enter with all their entries."""
+    return json.dumps(value, sort_keys=True, default=plain)
+
+
+def plain(value: Any) -> Any:
+    """``value`` for a row or a key: a number, a word, or for a matrix its shape and a hash of its entries."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if not (sp.issparse(value) or hasattr(value, "shape")):
+        return (
+            value
+            if value is None or isinstance(value, bool | int | float | str | list | tuple | dict)
+            else str(value)
+        )
+    shape = "×".join(map(str, value.shape))
+    return f"{type(value).__name__} {shape} {_hash(value)[:16]}"
+
+
+def _hash(X: Matrix) -> str:
+    if sp.issparse(X):
+        X = sp.csr_array(X)
+    parts = (
+        (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)) if sp.issparse(X) else (to_numpy(X),)
+    )
+    digest = hashlib.sha256(repr(tuple(X.shape)).encode())
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+    return digest.hexdigest()

@@ -1,12 +1,10 @@
-"""What all models share: the scikit-learn contract around the core's loop."""
+"""What all models share: the scikit-learn contract around the engine."""
 
 from __future__ import annotations
 
-import functools
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,39 +13,49 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
+from lognmf.core.arrays import Array, factor_pattern, is_torch, like, namespace, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.parallel import threads_for
-from lognmf.core.rule import Solution, State
+from lognmf.core.rule import State
 from lognmf.core.solvers import Codes
+from lognmf.graph import Graphs
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
-from lognmf.models.spectral_start import NEIGHBOURS, spectral
-from lognmf.models.spectral_start import neighbours as neighbours_of_start
-from lognmf.models.validation import Samples, check_codes, check_factor, check_samples, check_solver
+from lognmf.models.engine import Fits, draw, fit_batch
+from lognmf.models.starts import spectral
+from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_samples
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
 
-SHORT, LONG = 30, 500
-"""Most iterations where ``max_iter`` is None: multiplicative updates from the spectral start trade its
-clusters for fit, and the best trade is an early one (docs/defaults.md); else the paper's number."""
+LONG = 500
+"""Maximum number of iterations where ``max_iter`` is None: the paper's number."""
 
 
 class FactorModel(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
-    """A factorisation ``X ≈ V Uᵀ``: validation, start, loop, fitted attributes, codes of new samples.
+    """A factorisation ``X ≈ V Uᵀ``: validation, fitted attributes, codes of new samples.
 
     A subclass names its weights and its starts and brings the rule that makes one
     iteration (`_rule`); the hooks below have defaults that suit plain models.
     """
+
+    components_: Array
+    embedding_: Array
+    objective_: float
+    history_: dict[str, np.ndarray]
+    n_iter_: int
+    stop_reason_: str
+    reconstruction_err_: float
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     _weights: ClassVar[tuple[str, ...]] = ()
     _starts: ClassVar[Mapping[str, starts.Start]] = {**starts.STARTS, "spectral": spectral}
     _signed = False  # whether data and basis may be negative
     _sparse = True  # whether X may be sparse
     _missing = False  # whether NaN means a missing entry
-    _neighbours_at_hand: sp.csr_array | None = None  # the graph of a spectral start, from whoever has it
     _iterations_follow_start = False  # whether max_iter may be None
 
     def __init__(
@@ -116,14 +124,14 @@ class FactorModel(
     # What a model brings -------------------------------------------------------------
 
     @abstractmethod
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+    def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         """The rule of this model for a batch of weights (B,)."""
 
     def _check_more_parameters(self) -> None:
         """Refuse bad values of this model's own parameters."""
 
-    def _graph(self, X: Matrix) -> sp.csr_array | None:
-        """The neighbour graph of the samples, for models that have one."""
+    def _refuses(self, data: InMemory) -> str | None:
+        """Why these settings cannot be fitted to ``data``, in one sentence; None if they can."""
         return None
 
     def _shapes(self, n: int, p: int) -> dict[str, tuple[int, int]]:
@@ -142,55 +150,49 @@ class FactorModel(
         """The state to keep; most models keep what the loop ended with."""
         return state
 
-    def _basis(self, rule: Any, state: State) -> Array:
-        """The basis U (p, B, k) of a state."""
-        return state.U
-
-    def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
-        """Fitted attributes of this model alone, from the winning state (a batch of one)."""
+    def _more_attributes(self, fits: Fits) -> dict[str, Any]:
+        """Fitted attributes of this model alone, from a batch of one."""
         return {}
 
-    def _code_options(self) -> dict[str, Any]:
-        """How a new sample is coded, as keywords of `Codes.of`; default: least squares."""
-        return {}
+    def _codes(self, data: InMemory, U: Array) -> Array:
+        """Codes (m, k) of samples for the basis U (p, k); default: least squares."""
+        return solve_codes(*Codes.of(data.X, U, M=data.M))
 
     # The steps of a fit --------------------------------------------------------------
 
     @with_callbacks
-    def _fit(self, X: Any, given: Mapping[str, Any], mask: Any = None) -> Array:
-        """Check, start, iterate, keep the best; returns the codes of the training samples."""
+    def _fit(
+        self,
+        X: Any,
+        given: Mapping[str, Any] | None = None,
+        mask: Any = None,
+        *,
+        graphs: Graphs | None = None,
+    ) -> Array:
+        """Check, start, iterate, keep the best; returns the codes of the training samples.
+
+        ``X`` may be `Samples`, which are not read again, with their ``graphs``.
+        """
         self._check_parameters()
         features = {name: getattr(self, name) for name in _FEATURES if hasattr(self, name)}
         try:
             data = check_samples(self, X, reset=True, mask=mask)
             with threads_for(data.X, self.n_components * self.n_init):
-                return self._fit_checked(data, given)
+                return self._fit_checked(data, Graphs(data.X) if graphs is None else graphs, given or {})
         except BaseException:
-            # What the last fit said of its features goes with what is left of that fit.
+            # A failed fit keeps n_features_in_ of the previous one.
             for name in _FEATURES:
                 self.__dict__.pop(name, None)
             self.__dict__.update(features)
             raise
 
-    def _fit_checked(self, data: Samples, given: Mapping[str, Any]) -> Array:
-        check_solver(getattr(self, "solver", "mu"), data)
-        first = self._given_factors(data.X, given)
-        most = self._most_iterations(drawn=all(F is None for F in first))
-        W = self._graph(data.X)
-        known = W if self._has_neighbours_of_start() else self._neighbours_at_hand
-        U, V = self._prepare(*self._with_drawn(first, data.X, known))
-        weights = {name: like(np.full(V.shape[1], float(getattr(self, name))), V) for name in self._weights}
-        rule = self._rule(data, W, weights)
-        with Watcher(self, data.X, most) as watcher:
-            solution = iterate(
-                rule,
-                rule.start(U, V),
-                max_iter=most,
-                tol=self.tol,
-                eval_every=self.eval_every,
-                on_eval=watcher,
-            )
-            self._keep(W, rule, solution, int(np.argmin(solution.objective)))
+    def _fit_checked(self, data: InMemory, graphs: Graphs, given: Mapping[str, Any]) -> Array:
+        self._check_data(data, graphs)
+        first = self._given_factors(data, given)
+        max_iter = self._iteration_limit(drawn=all(F is None for F in first))
+        drawn = draw(self, data, graphs, self.random_state, first)
+        with Watcher(self, data.X, max_iter) as watcher:
+            self._keep(fit_batch(self, data, graphs, drawn, max_iter=max_iter, on_eval=watcher))
         return _copy(self.embedding_)
 
     def _check_parameters(self) -> None:
@@ -198,6 +200,8 @@ class FactorModel(
         for name in self._weights:
             check_nonnegative(name, getattr(self, name))
         self._check_more_parameters()
+        if hasattr(self, "graph"):
+            check_graph_parameters(self.graph, self.n_neighbors)
         check_choice("init", self.init, self._starts)
         check_integer("n_init", self.n_init, 1)
         if not (self.max_iter is None and self._iterations_follow_start):
@@ -208,56 +212,40 @@ class FactorModel(
         check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         check_random_state(self.random_state)
 
-    def _most_iterations(self, *, drawn: bool = True) -> int:
-        """``max_iter``, or what takes the place of None; ``drawn`` says that no factor was given."""
-        if self.max_iter is not None:
-            return self.max_iter
-        kept = drawn and self.init == "spectral" and getattr(self, "solver", "mu") == "mu"
-        return SHORT if kept else LONG
-
-    def _has_neighbours_of_start(self) -> bool:
-        """Whether the model's graph is the one that the spectral start clusters."""
+    def _check_data(self, data: InMemory, graphs: Graphs) -> None:
+        """Refuse data and graph that these settings cannot take, before any work."""
+        sentence = self._refuses(data)
+        if sentence is not None:
+            raise ValueError(sentence)
         graph = getattr(self, "graph", None)
-        return isinstance(graph, str) and getattr(self, "n_neighbors", None) == NEIGHBOURS
+        if graph is not None and not isinstance(graph, str):
+            graphs.given(graph)
 
-    def _start(
-        self, X: Matrix, given: Mapping[str, Any], neighbours: sp.csr_array | None = None
-    ) -> tuple[Array, Array]:
-        """First factors as a batch; ``neighbours`` is the graph of the spectral start, if known."""
-        return self._with_drawn(self._given_factors(X, given), X, neighbours)
+    def _graph(self, graphs: Graphs, weights: Mapping[str, Array]) -> sp.csr_array | None:
+        """The graph of the samples: none, given, or built if any setting has a weight for it."""
+        graph = getattr(self, "graph", None)
+        if graph is None:
+            return None
+        if not isinstance(graph, str):
+            return graphs.given(graph)
+        return graphs.knn(self.n_neighbors) if np.any(to_numpy(weights["lam"]) > 0) else None
 
-    def _given_factors(self, X: Matrix, given: Mapping[str, Any]) -> list[Array | None]:
+    def _iteration_limit(self, *, drawn: bool = True) -> int:
+        """``max_iter``, or what takes the place of None; ``drawn`` says that no factor was given."""
+        return LONG if self.max_iter is None else self.max_iter
+
+    def _given_factors(self, data: InMemory, given: Mapping[str, Any]) -> list[Array | None]:
         """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit."""
-        shapes = self._shapes(*X.shape)
+        shapes = self._shapes(*data.shape)
         first: list[Any] = [given.get(name) for name in shapes]
         if self.warm_start and hasattr(self, "components_") and all(F is None for F in first):
-            self._check_same_shape(*X.shape)
+            self._check_same_shape(*data.shape)
             first = list(self._last())
         for place, (name, shape) in enumerate(shapes.items()):
             if first[place] is not None:
                 signed = self._signed and name == "U0"
-                first[place] = check_factor(name, first[place], shape, X, signed=signed)[:, None, :]
+                first[place] = check_factor(name, first[place], shape, data.X, signed=signed)[:, None, :]
         return first
-
-    def _with_drawn(
-        self, first: list[Array | None], X: Matrix, neighbours: sp.csr_array | None
-    ) -> tuple[Array, Array]:
-        """``first`` with what is missing drawn, as a batch of all restarts."""
-        if any(F is None for F in first):
-            rng = check_random_state(self.random_state)
-            draw = self._starts[self.init]
-            if draw is spectral:
-                known = neighbours_of_start(X) if neighbours is None else neighbours
-                draw = functools.partial(spectral, W=known)
-            drawn = starts.batch(draw, X, self.n_components, self.n_init, rng)
-            for place, F in enumerate(drawn):
-                F = like(F, factor_pattern(X))
-                if first[place] is None:
-                    first[place] = F
-                else:
-                    xp = namespace(F)
-                    first[place] = xp.asarray(xp.broadcast_to(first[place], F.shape), copy=True)
-        return first[0], first[1]
 
     def _check_same_shape(self, n: int, p: int) -> None:
         (k, last_p), last_n = self.components_.shape, self.embedding_.shape[0]
@@ -269,43 +257,43 @@ class FactorModel(
             )
             raise ValueError(msg)
 
-    def _keep(self, W: sp.csr_array | None, rule: Any, solution: Solution, b: int) -> None:
-        """Set the fitted attributes from setting ``b``; nothing is set before all is computed."""
-        rule = rule.take(np.array([b]))
-        ended = solution.state.take(np.array([b]))
-        state = self._finish(ended)
-        objective = solution.objective if state is ended else to_numpy(rule.value(state))
-        U = self._basis(rule, state)
+    def _keep(self, fits: Fits) -> None:
+        """Set the fitted attributes; nothing is set before all is computed."""
+        U, V = fits.factors
         fitted = {
             "components_": _copy(U[:, 0, :].T),
-            "embedding_": _copy(state.V[:, 0, :]),
-            "n_iter_": int(solution.n_iter[b]),
-            "objective_": float(objective[b if state is ended else 0]),
-            "history_": solution.history_of(b),
-            "stop_reason_": solution.reason[b],
-            "reconstruction_err_": math.sqrt(float(to_numpy(rule.squared_error(state)[0]))),
+            "embedding_": _copy(V[:, 0, :]),
+            "n_iter_": int(fits.n_iter[0]),
+            "objective_": float(fits.objective[0]),
+            "history_": fits.history(0),
+            "stop_reason_": fits.stop_reason[0],
+            "reconstruction_err_": float(fits.reconstruction_err[0]),
         }
         if hasattr(self, "graph"):
-            fitted["graph_"] = W
-        fitted |= self._more_attributes(rule, state)
+            fitted["graph_"] = fits.graph
+        fitted |= self._more_attributes(fits)
         for name, value in fitted.items():
             setattr(self, name, value)
 
-    def _encode(self, data: Samples) -> Array:
+    def _encode(self, data: InMemory) -> Array:
         """Codes (m, k) of checked samples."""
         U = like(to_numpy(self.components_).T, factor_pattern(data.X))
         with threads_for(data.X, self.n_components):
-            rule, state = Codes.of(data.X, U, M=data.M, **self._code_options())
-            solution = iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2)
-        return _copy(solution.state.V[0, ...])
+            return self._codes(data, U)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = not self._signed
         tags.input_tags.sparse = self._sparse
-        tags.input_tags.allow_nan = self._missing and getattr(self, "solver", "mu") != "cd"
+        tags.input_tags.allow_nan = self._missing
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def solve_codes(rule: Any, state: State, **limits: Any) -> Array:
+    """Codes (m, k) from a rule whose batch are the samples, and its start."""
+    solution = iterate(rule, state, **{"max_iter": 500, "tol": 1e-14, "eval_every": 2} | limits)
+    return _copy(solution.state.V[0, ...])
 
 
 def _copy(F: Array) -> Array:
@@ -315,3 +303,55 @@ def _copy(F: Array) -> Array:
     return (
         namespace(F).asarray(F, copy=True).contiguous() if is_torch(F) else namespace(F).asarray(F, copy=True)
     )
+
+
+class BasisAndCodesModel(FactorModel):
+    """A model whose fit starts from U and V: all but those that make their basis from the codes."""
+
+    def fit(self, X: Any, y: Any = None, *, mask: Any = None, U0: Any = None, V0: Any = None) -> Self:
+        """Factorise ``X``, or what is known of it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows. float32 is computed in float32, anything else in float64. NaN
+            marks a missing entry for `WeightedNMF` and `LogSparseNMF`; the others refuse it.
+        y : ignored
+            Present for scikit-learn.
+        mask : array-like or sparse matrix of shape (n, p), optional
+            Weight of every entry, ≥ 0: 0 (or False) for a missing one, 1 (or True) for a
+            known one, or anything else. For sparse X a sparse matrix: what it does not
+            store is missing. For `WeightedNMF` and `LogSparseNMF`; the others refuse it.
+        U0, V0 : array-like of shape (p, k) and (n, k), optional
+            First factors. One that is missing comes from ``init``. In multiplicative
+            updates entries that start at zero stay zero.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, {"U0": U0, "V0": V0}, mask)
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, mask: Any = None, U0: Any = None, V0: Any = None
+    ) -> Array:
+        """Factorise ``X``, or what is known of it, and return its codes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows.
+        y : ignored
+            Present for scikit-learn.
+        mask : array-like or sparse matrix of shape (n, p), optional
+            Weight of every entry, as in `fit`.
+        U0, V0 : array-like of shape (p, k) and (n, k), optional
+            First factors, as in `fit`.
+
+        Returns
+        -------
+        V : array of shape (n, k)
+            The codes of the training samples, also kept as ``embedding_``.
+        """
+        return self._fit(X, {"U0": U0, "V0": V0}, mask)

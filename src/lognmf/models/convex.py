@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, gram, mix, product, product_t, ratio, to_numpy
+from lognmf.core.arrays import Array, Matrix, gram, mix, ratio, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.rule import State
-from lognmf.core.terms import Frobenius
-from lognmf.models import kmeans_starts
+from lognmf.core.solvers.least_squares import LeastSquaresRule
+from lognmf.models import starts
 from lognmf.models.base import FactorModel
 from lognmf.models.documentation import shared_docs
-from lognmf.models.least_squares import LeastSquaresRule
-from lognmf.models.validation import Samples
+from lognmf.models.engine import Fits
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,22 @@ class ConvexRule(LeastSquaresRule):
     """V ← V∘√(KB / V BᵀKB), then B ← B∘√(KV / KB VᵀV), with K = XXᵀ ≥ 0.
 
     K (n×n) is never formed: ``K B = X (XᵀB)``. The state holds B in the place of U, and
-    carries the basis ``XᵀB`` and ``K B``.
+    carries ``K B`` and the basis ``XᵀB``.
     """
 
     def start(self, B: Array, V: Array) -> State:
-        basis = product_t(self.fit.X, B)
-        return State(B, V, (basis, product(self.fit.X, basis)))
+        basis = self.data.t_times(B)
+        return State(B, V, (self.data.times(basis), basis))
 
     def step(self, state: State) -> State:
-        X, B, V, (_, KB) = self.fit.X, state.U, state.V, state.aux
+        data, B, V, (KB, _) = self.data, state.U, state.V, state.aux
         V = V * ratio(KB, mix(V, gram(B, KB))) ** 0.5
-        KV = product(X, product_t(X, V))
+        KV = data.times(data.t_times(V))
         B = B * ratio(KV, mix(KB, gram(V, V))) ** 0.5
         return self.start(B, V)
 
     def factors(self, state: State) -> tuple[Array, Array, Array]:
-        basis, KB = state.aux
+        KB, basis = state.aux
         return basis, state.V, KB
 
 
@@ -96,7 +96,7 @@ class ConvexNMF(FactorModel):
     (12, 3)
     """
 
-    _starts: ClassVar = {"kmeans": kmeans_starts.convex, "random": random}
+    _starts: ClassVar = {"kmeans": starts.convex, "random": random}
 
     def __init__(
         self,
@@ -175,11 +175,8 @@ class ConvexNMF(FactorModel):
     def _last(self) -> tuple[Array, Array]:
         return to_numpy(self.combination_), self.embedding_
 
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        return ConvexRule(Frobenius.of(data.X))
+    def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        return ConvexRule(data)
 
-    def _basis(self, rule: Any, state: State) -> Array:
-        return state.aux[0]
-
-    def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
-        return {"combination_": state.U[:, 0, :]}
+    def _more_attributes(self, fits: Fits) -> dict[str, Any]:
+        return {"combination_": fits.state.U[:, 0, :]}

@@ -7,20 +7,20 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix
+from lognmf.core.arrays import Array
+from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.unit_norm import unit_columns
 from lognmf.core.terms import Frobenius, graph_penalty
-from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
-from lognmf.models.validation import Samples, build_graph, check_graph_parameters
+from lognmf.models.terms_model import TermsModel
 from lognmf.parameters import check_choice, check_flag
 
 
 @shared_docs
-class GraphNMF(BasisAndCodesModel):
+class GraphNMF(TermsModel):
     """GNMF: nonnegative matrix factorisation with codes that are smooth along a graph.
 
     Minimises ``‖X − V Uᵀ‖²_F + lam · Tr(VᵀLV)`` over nonnegative U (p×k) and V (n×k), L the
@@ -110,13 +110,9 @@ class GraphNMF(BasisAndCodesModel):
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
         check_flag("normalize", self.normalize)
-        check_graph_parameters(self.graph, self.n_neighbors)
 
-    def _graph(self, X: Matrix) -> sp.csr_array | None:
-        return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
-
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        return SOLVERS[self.solver](Problem(Frobenius.of(data.X), on_V=graph_penalty(W, weights["lam"])))
+    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+        return Problem(data, Frobenius(), on_V=graph_penalty(W, weights["lam"]))
 
     def _prepare(self, U: Array, V: Array) -> tuple[Array, Array]:
         return unit_columns(U, V) if self.normalize else (U, V)

@@ -7,27 +7,35 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix
+from lognmf.core.arrays import Array
+from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS
-from lognmf.core.terms import PENALTIES, DataFit, Frobenius, Weighted, graph_penalty, unless_zero
-from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.core.solvers import SOLVERS, Codes
+from lognmf.core.terms import LOSSES, PENALTIES, DataFit, graph_penalty, unless_zero
+from lognmf.models.base import solve_codes
 from lognmf.models.documentation import shared_docs
-from lognmf.models.validation import Samples, build_graph, check_graph_parameters
+from lognmf.models.terms_model import TermsModel
 from lognmf.parameters import check_choice, check_flag
 
 
 def regularised(
-    fit: DataFit, *, W: sp.csr_array | None, alpha: Array, beta: Array, lam: Array, penalty: str
+    data: Data,
+    fit: DataFit,
+    *,
+    W: sp.csr_array | None,
+    alpha: Array,
+    beta: Array,
+    lam: Array,
+    penalty: str,
 ) -> Problem:
     """``fit + λ Tr(VᵀLV) + α‖U‖ + β‖V‖`` for a batch of weights (B,); zero terms left out."""
     sparsity = PENALTIES[penalty]
     graph = graph_penalty(W, lam)
-    return Problem(fit, unless_zero(alpha, sparsity), graph + unless_zero(beta, sparsity))
+    return Problem(data, fit, unless_zero(alpha, sparsity), graph + unless_zero(beta, sparsity))
 
 
 @shared_docs
-class LogSparseNMF(BasisAndCodesModel):
+class LogSparseNMF(TermsModel):
     """LS-NMF: sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k)
@@ -148,15 +156,9 @@ class LogSparseNMF(BasisAndCodesModel):
         check_choice("solver", self.solver, SOLVERS)
         check_flag("unit_components", self.unit_components)
         check_choice("penalty", self.penalty, PENALTIES)
-        check_graph_parameters(self.graph, self.n_neighbors)
 
-    def _graph(self, X: Matrix) -> sp.csr_array | None:
-        return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
+    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+        return regularised(data, LOSSES["frobenius"](data), W=W, penalty=self.penalty, **weights)
 
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        fit = Frobenius.of(data.X) if data.M is None else Weighted.of(data.X, data.M)
-        problem = regularised(fit, W=W, penalty=self.penalty, **weights)
-        return SOLVERS[self.solver](problem, unit_components=self.unit_components)
-
-    def _code_options(self) -> dict[str, Any]:
-        return {"penalty": PENALTIES[self.penalty], "beta": self.beta}
+    def _codes(self, data: InMemory, U: Array) -> Array:
+        return solve_codes(*Codes.of(data.X, U, M=data.M, penalty=PENALTIES[self.penalty], beta=self.beta))

@@ -8,15 +8,14 @@ from typing import Any, ClassVar
 
 import scipy.sparse as sp
 
-from lognmf.core import starts
-from lognmf.core.arrays import Array, gram, mix, product, product_t, ratio
+from lognmf.core.arrays import Array, gram, mix, ratio
+from lognmf.core.data import InMemory
 from lognmf.core.rule import State
-from lognmf.core.terms import Frobenius
-from lognmf.models import kmeans_starts
-from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.core.solvers.least_squares import LeastSquaresRule
+from lognmf.core.starts import random
+from lognmf.models import starts
+from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
-from lognmf.models.least_squares import LeastSquaresRule
-from lognmf.models.validation import Samples
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,13 @@ class OrthogonalRule(LeastSquaresRule):
     """
 
     def start(self, U: Array, V: Array) -> State:
-        return State(U, V, (product(self.fit.X, U),))
+        return State(U, V, (self.data.times(U),))
 
     def step(self, state: State) -> State:
         U, V, (XU,) = state.U, state.V, state.aux
         V = V * ratio(XU, mix(V, gram(V, XU))) ** 0.5
-        U = U * ratio(product_t(self.fit.X, V), mix(U, gram(V, V)))
-        return State(U, V, (product(self.fit.X, U),))
+        U = U * ratio(self.data.t_times(V), mix(U, gram(V, V)))
+        return State(U, V, (self.data.times(U),))
 
     def factors(self, state: State) -> tuple[Array, Array, Array]:
         return state.U, state.V, state.aux[0]
@@ -82,7 +81,7 @@ class OrthogonalNMF(BasisAndCodesModel):
     True
     """
 
-    _starts: ClassVar = {"kmeans": kmeans_starts.orthogonal, "random": starts.random}
+    _starts: ClassVar = {"kmeans": starts.orthogonal, "random": random}
 
     def __init__(
         self,
@@ -109,5 +108,5 @@ class OrthogonalNMF(BasisAndCodesModel):
             verbose=verbose,
         )
 
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        return OrthogonalRule(Frobenius.of(data.X))
+    def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        return OrthogonalRule(data)

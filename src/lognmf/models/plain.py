@@ -8,17 +8,17 @@ from typing import Any
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array
+from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import Frobenius
-from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
-from lognmf.models.validation import Samples
+from lognmf.models.terms_model import TermsModel
 from lognmf.parameters import check_choice
 
 
 @shared_docs
-class PlainNMF(BasisAndCodesModel):
+class PlainNMF(TermsModel):
     """NMF: nonnegative matrix factorisation by multiplicative updates.
 
     Minimises ``‖X − V Uᵀ‖²_F`` over nonnegative U (p×k) and V (n×k).
@@ -88,5 +88,5 @@ class PlainNMF(BasisAndCodesModel):
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
 
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        return SOLVERS[self.solver](Problem(Frobenius.of(data.X)))
+    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+        return Problem(data, Frobenius())

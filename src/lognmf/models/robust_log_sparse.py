@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from lognmf.core.arrays import Array, Matrix, factor_pattern, like, product, to_numpy
-from lognmf.core.rule import State
-from lognmf.core.solvers import SOLVERS
+from lognmf.core.arrays import Array, like, to_numpy
+from lognmf.core.data import InMemory
+from lognmf.core.problem import Problem
+from lognmf.core.solvers import SOLVERS, Codes
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
-from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.models.base import solve_codes
 from lognmf.models.documentation import shared_docs
+from lognmf.models.engine import Fits
 from lognmf.models.log_sparse import regularised
-from lognmf.models.validation import Samples, build_graph, check_graph_parameters, check_samples
+from lognmf.models.terms_model import TermsModel
+from lognmf.models.validation import check_factor, check_samples
 from lognmf.parameters import check_choice, check_flag
 
 
 @shared_docs
-class RobustLogSparseNMF(BasisAndCodesModel):
+class RobustLogSparseNMF(TermsModel):
     """RLS-NMF: robust, sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k) and any S (n×p)
@@ -148,76 +150,74 @@ class RobustLogSparseNMF(BasisAndCodesModel):
         self.graph = graph
         self.n_neighbors = n_neighbors
 
-    def outliers(self, X: Any) -> Array:
-        """The outlier part S of samples: what the model would take out of each.
-
-        For the data of the fit S belongs to the fit's own codes, so that its row norms
-        are ``outlier_norm_``; X is the data of the fit if ``embedding_`` leaves the same
-        residual of every sample. Other samples, also some of those of the fit, are coded by
-        `transform` first, which knows nothing of the graph.
+    def outliers(self, X: Any = None, V: Any = None) -> Array:
+        """The outlier part S: what the model takes out of each sample.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (m, p)
-            Nonnegative samples in rows.
+        X : array-like, sparse matrix, data frame or torch tensor of shape (m, p), optional
+            Nonnegative samples in rows. Default: the samples of the fit with their codes ``embedding_``,
+            so that the norms of the rows of S are ``outlier_norm_``; the model keeps a reference to them.
+        V : array-like of shape (m, k), optional
+            Codes of the samples ``X``. Default: those of `transform`, which does not know the graph.
 
         Returns
         -------
         S : array of shape (m, p)
             Dense. ``X − S`` is nonnegative; the norms of the rows of S are outlier scores.
+
+        Raises
+        ------
+        ValueError
+            If X is left out and the model was loaded from a file or unpickled: data are not saved with it.
         """
         check_is_fitted(self)
-        data = check_samples(self, X, reset=False)
-        X = data.X
-        fit = Robust.of(X, ROW_NORMS[self.row_norm](), like([float(self.gamma)], factor_pattern(X)))
-        U = like(to_numpy(self.components_).T, factor_pattern(X))[:, None, :]
-        XU = product(X, U)
-        V = self._codes_of_fit(fit, U, XU)
-        if V is None:
-            V = self._encode(data)[:, None, :]
-        share, _ = fit.taken(U, V, XU)
-        residual = (X.toarray() if sp.issparse(X) else X) - V[:, 0, :] @ U[:, 0, :].T
+        data, V = self._samples_and_codes(X, V)
+        U = like(to_numpy(self.components_).T, data.pattern)[:, None, :]
+        codes = like(V, data.pattern)[:, None, :]
+        fit = Robust(ROW_NORMS[self.row_norm](), like([float(self.gamma)], data.pattern))
+        share, _ = fit.outlier_part(fit.squared_residuals(data, U, codes, data.times(U)))
+        residual = data.dense_rows(slice(None)) - codes[:, 0, :] @ U[:, 0, :].T
         residual *= share
         return residual
 
-    def _codes_of_fit(self, fit: Robust, U: Array, XU: Array) -> Array | None:
-        """``embedding_`` as a batch of one, if it belongs to the data of ``fit``; else None."""
-        if self.embedding_.shape[0] != fit.X.shape[0]:
-            return None
-        V = like(self.embedding_, U)[:, None, :]
-        norms = to_numpy(fit.squared_residuals(U, V, XU)[:, 0]) ** 0.5
-        rounding = float(np.finfo(norms.dtype).eps) ** 0.5 * to_numpy(fit.plain.squared_norms) ** 0.5
-        return V if (abs(norms - to_numpy(self.residual_norm_)) <= rounding).all() else None
+    def _samples_and_codes(self, X: Any, V: Any) -> tuple[InMemory, Array]:
+        """Samples and their codes: those of the fit, given ones, or given samples with solved codes."""
+        if X is None:
+            if getattr(self, "_data", None) is None:
+                msg = (
+                    "This model does not hold the samples of its fit: it was loaded or unpickled. Give them "
+                    "with their codes: outliers(X, model.embedding_)."
+                )
+                raise ValueError(msg)
+            return self._data, self.embedding_
+        data = check_samples(self, X, reset=False)
+        if V is None:
+            return data, self._encode(data)
+        return data, check_factor("V", V, (data.shape[0], self.components_.shape[0]), data.X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_data"}
 
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
         check_flag("unit_components", self.unit_components)
         check_choice("penalty", self.penalty, PENALTIES)
         check_choice("row_norm", self.row_norm, ROW_NORMS)
-        check_graph_parameters(self.graph, self.n_neighbors)
 
-    def _graph(self, X: Matrix) -> sp.csr_array | None:
-        return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
-
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         weights = dict(weights)
-        fit = Robust.of(data.X, ROW_NORMS[self.row_norm](), weights.pop("gamma"))
-        problem = regularised(fit, W=W, penalty=self.penalty, **weights)
-        return SOLVERS[self.solver](problem, unit_components=self.unit_components)
+        fit = Robust(ROW_NORMS[self.row_norm](), weights.pop("gamma"))
+        return regularised(data, fit, W=W, penalty=self.penalty, **weights)
 
-    def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
-        share, norm = rule.problem.fit.taken(*rule.factors(state))
-        residuals = rule.problem.fit.squared_residuals(*rule.factors(state))[:, 0] ** 0.5
-        return {
-            "outlier_share_": share[:, 0],
-            "outlier_norm_": norm[:, 0],
-            "residual_norm_": residuals,
-        }
+    def _more_attributes(self, fits: Fits) -> dict[str, Any]:
+        names = ("outlier_share_", "outlier_norm_", "residual_norm_")
+        parts = {name: part[:, 0] for name, part in zip(names, fits.outlier_part() or (), strict=True)}
+        return parts | {"_data": fits.rule.problem.data}
 
-    def _code_options(self) -> dict[str, Any]:
-        return {
-            "penalty": PENALTIES[self.penalty],
-            "beta": self.beta,
-            "row_norm": ROW_NORMS[self.row_norm](),
-            "gamma": self.gamma,
-        }
+    def _codes(self, data: InMemory, U: Array) -> Array:
+        penalty, row_norm = PENALTIES[self.penalty], ROW_NORMS[self.row_norm]()
+        rule, state = Codes.of(
+            data.X, U, penalty=penalty, beta=self.beta, row_norm=row_norm, gamma=self.gamma
+        )
+        return solve_codes(rule, state)

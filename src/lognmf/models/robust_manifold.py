@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core import starts
-from lognmf.core.arrays import Array, Matrix, gram, like, mix, namespace, positive, to_numpy, total
+from lognmf.core.arrays import Array, gram, like, mix, namespace, positive, product, to_numpy, total
+from lognmf.core.data import InMemory
 from lognmf.core.rule import State
+from lognmf.core.starts import random
 from lognmf.core.terms import Laplacian
-from lognmf.models import kmeans_starts
-from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.models import starts
+from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.documentation import shared_docs
-from lognmf.models.validation import Samples, build_graph, check_graph_parameters
+from lognmf.models.engine import Fits
 from lognmf.parameters import check_at_least, check_flag, check_positive
 
 
@@ -44,6 +45,8 @@ class RobustManifoldRule:
     mu: float
     rho: float
     sign: float
+
+    by_sample: ClassVar[int] = 4
 
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step: no outliers, no multipliers."""
@@ -93,6 +96,10 @@ class RobustManifoldRule:
     def value(self, state: State) -> Array:
         value = total(self._residual_norms(state), axis=0)
         return value if self.graph is None else value + self.graph.value(state.V)
+
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
+        """U, V and ``X @ U`` of a state."""
+        return state.U, state.V, product(self.X, state.U)
 
     def squared_error(self, state: State) -> Array:
         """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
@@ -216,7 +223,7 @@ class RobustManifoldNMF(BasisAndCodesModel):
     """
 
     _weights = ("lam",)
-    _starts: ClassVar = {"kmeans": kmeans_starts.robust_manifold, "random": starts.random}
+    _starts: ClassVar = {"kmeans": starts.robust_manifold, "random": random}
     _signed = True
     _sparse = False
 
@@ -261,21 +268,18 @@ class RobustManifoldNMF(BasisAndCodesModel):
         check_positive("mu", self.mu)
         check_flag("published_sign", self.published_sign)
         check_at_least("rho", self.rho, 1.0)
-        check_graph_parameters(self.graph, self.n_neighbors)
-
-    def _graph(self, X: Matrix) -> sp.csr_array | None:
-        return build_graph(X, self.graph, self.n_neighbors, needed=self.lam > 0)
 
     def _last(self) -> tuple[Array, Array]:
         # V is nonnegative but for the constraint's error; the multipliers begin anew.
         return to_numpy(self.components_).T, np.maximum(to_numpy(self.embedding_), 0)
 
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+    def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         graph = None if W is None else Laplacian.of(W, weights["lam"])
         sign = 1.0 if self.published_sign else -1.0
         return RobustManifoldRule(data.X, graph, float(self.mu), float(self.rho), sign)
 
-    def _more_attributes(self, rule: Any, state: State) -> dict[str, Any]:
-        residual, split = rule.constraint_errors(state)
-        labels = namespace(state.V).argmax(state.V[:, 0, :], axis=1)
+    def _more_attributes(self, fits: Fits) -> dict[str, Any]:
+        residual, split = fits.rule.constraint_errors(fits.state)
+        V = fits.state.V
+        labels = namespace(V).argmax(V[:, 0, :], axis=1)
         return {"labels_": labels, "constraint_error_": (float(residual[0]), float(split[0]))}

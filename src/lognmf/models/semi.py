@@ -8,15 +8,14 @@ from typing import Any, ClassVar, Self
 
 import scipy.sparse as sp
 
-from lognmf.core import starts
-from lognmf.core.arrays import Array, gram, mix, namespace, positive, product, product_t, ratio
+from lognmf.core.arrays import Array, gram, mix, namespace, positive, ratio
+from lognmf.core.data import InMemory
 from lognmf.core.rule import State
-from lognmf.core.terms import Frobenius
-from lognmf.models import kmeans_starts
+from lognmf.core.solvers.least_squares import LeastSquaresRule
+from lognmf.core.starts import random
+from lognmf.models import starts
 from lognmf.models.base import FactorModel
 from lognmf.models.documentation import shared_docs
-from lognmf.models.least_squares import LeastSquaresRule
-from lognmf.models.validation import Samples
 
 
 @dataclass(frozen=True)
@@ -26,11 +25,11 @@ class SemiRule(LeastSquaresRule):
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step; the best basis for ``V`` takes the place of ``U``."""
         U = self._best_basis(V)
-        return State(U, V, (product(self.fit.X, U),))
+        return State(U, V, (self.data.times(U),))
 
     def step(self, state: State) -> State:
         U, V = self._best_basis(state.V), state.V
-        XU, UU = product(self.fit.X, U), gram(U, U)
+        XU, UU = self.data.times(U), gram(U, U)
         neg = positive(XU) + mix(V, positive(-UU))
         pos = positive(-XU) + mix(V, positive(UU))
         return State(U, V * ratio(neg, pos) ** 0.5, (XU,))
@@ -41,7 +40,7 @@ class SemiRule(LeastSquaresRule):
         norms = xp.linalg.vector_norm(V, axis=0)
         norms = xp.where(norms > 0, norms, xp.ones_like(norms))
         unit = V / norms
-        return mix(product_t(self.fit.X, unit), xp.linalg.pinv(gram(unit, unit))) / norms
+        return mix(self.data.t_times(unit), xp.linalg.pinv(gram(unit, unit))) / norms
 
     def factors(self, state: State) -> tuple[Array, Array, Array]:
         return state.U, state.V, state.aux[0]
@@ -90,7 +89,7 @@ class SemiNMF(FactorModel):
     True
     """
 
-    _starts: ClassVar = {"kmeans": kmeans_starts.semi, "random": starts.random}
+    _starts: ClassVar = {"kmeans": starts.semi, "random": random}
     _signed = True
 
     def __init__(
@@ -161,5 +160,5 @@ class SemiNMF(FactorModel):
         """
         return self._fit(X, {"V0": V0}, mask)
 
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        return SemiRule(Frobenius.of(data.X))
+    def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        return SemiRule(data)

@@ -14,68 +14,116 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
-from lognmf.core.solvers.coordinate.rule import check_supported
-from lognmf.graph import knn_graph
+from lognmf.core.data import InMemory
 from lognmf.parameters import check_integer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Samples:
-    """Checked data ``X`` (n, p) and the weights ``M`` of its entries; None where all count alike.
+    """Data that were read once, with what a model must know to accept or refuse them."""
 
-    Entries of weight 0 are 0 in ``X``.
-    """
+    data: InMemory
+    smallest: float
+    largest: float
+    masked: bool
+    source: Any
 
-    X: Matrix
-    M: Matrix | None = None
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        return self.data.shape
 
 
-def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Samples:
-    """Samples (n, p) for ``fit`` (``reset``) or for a fitted estimator.
+def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> InMemory:
+    """Samples (n, p) for ``fit`` (``reset``) or for a fitted estimator; `Samples` are not read again."""
+    samples = X if isinstance(X, Samples) else read_samples(X, mask, estimator=estimator)
+    _check_accepted(estimator, samples, reset=reset)
+    if is_torch(samples.source):
+        _check_torch_features(estimator, samples.source, reset=reset)
+    else:
+        validate_data(estimator, samples.source, reset=reset, skip_check_array=True)
+    return samples.data
+
+
+def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
+    """Convert and scan ``X``, whatever a model may say to it.
 
     No temporary of the size of X is made, except the converted copy where X is not
     float32 or float64, and the filled one where entries are missing.
     """
-    if mask is not None and not estimator._missing:
+    source = X
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        msg = f"X must hold numbers; got {X.dtype}. Turn dates and times into numbers first."
+        raise TypeError(msg)
+    if is_torch(X):
+        X = _check_torch(type(estimator).__name__ if estimator is not None else "the model", X)
+    else:
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,  # `_check_accepted` does it, and says what to do
+            estimator=estimator,
+            input_name="X",
+        )
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    M = _entry_weights(X, mask)
+    if M is not None:
+        X = _known(X, M)
+    values = X.data if sp.issparse(X) else X
+    empty = sp.issparse(X) and X.nnz == 0
+    smallest, largest = (0.0, 0.0) if empty else (float(values.min()), float(values.max()))
+    return Samples(InMemory(X, M), smallest, largest, mask is not None, source)
+
+
+def check_finite(name: str, samples: Samples, *, missing: bool) -> None:
+    """Refuse infinity, and NaN unless it marks a ``missing`` entry."""
+    finite = np.isfinite(samples.smallest) and np.isfinite(samples.largest)
+    if not finite or (samples.data.M is not None and not missing):
         msg = (
-            f"{type(estimator).__name__} takes no mask: its formulas need every entry of X. Use "
+            f"Input X contains NaN or infinity, which {name} does not take: drop or fill such entries, "
+            "or use WeightedNMF or LogSparseNMF with dense X, where NaN marks a missing entry."
+        )
+        raise ValueError(msg)
+
+
+def _check_accepted(estimator: Any, samples: Samples, *, reset: bool) -> None:
+    """Refuse what the estimator's formulas cannot take."""
+    name, X, M = type(estimator).__name__, samples.data.X, samples.data.M
+    if samples.masked and not estimator._missing:
+        msg = (
+            f"{name} takes no mask: its formulas need every entry of X. Use "
             "WeightedNMF or LogSparseNMF, which leave missing entries out."
         )
         raise TypeError(msg)
     if sp.issparse(X) and not estimator._sparse:
         msg = (
-            f"{type(estimator).__name__} keeps a dense residual of the size of X and takes no sparse data: "
+            f"{name} keeps a dense residual of the size of X and takes no sparse data: "
             "use X.toarray() if that fits into memory, or RobustLogSparseNMF."
         )
         raise TypeError(msg)
-    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
-        msg = f"X must hold numbers; got {X.dtype}. Turn dates and times into numbers first."
-        raise TypeError(msg)
-    if is_torch(X):
-        X = _check_torch(estimator, X, reset=reset)
-    else:
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # `_check_range` does it, and says what to do
-        )
-    M = _entry_weights(X, mask) if estimator._missing else None
+    check_finite(name, samples, missing=estimator._missing)
     if M is not None and reset and not _any_known(M):
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
         raise ValueError(msg)
-    if M is not None:
-        X = _known(X, M)
-    _check_range(estimator, X)
-    return Samples(X, M)
-
-
-def check_solver(solver: str, data: Samples) -> None:
-    """Refuse data that the solver cannot take."""
-    if solver == "cd":
-        check_supported(data.X, data.M)
+    if samples.smallest < 0 and not estimator._signed:
+        msg = (
+            f"Negative values in data passed to {name}: the smallest entry of X is {samples.smallest:.6g}. "
+            "It is defined for nonnegative data: shift or clip X first, or use SemiNMF."
+        )
+        raise ValueError(msg)
+    dtype = to_numpy((X.data if sp.issparse(X) else X)[:1]).dtype
+    room = 16.0 * X.shape[0] * X.shape[1]
+    size = max(samples.largest, -samples.smallest)
+    if size > float(np.sqrt(np.finfo(dtype).max / room)):
+        msg = (
+            f"X is too large for {dtype}: squares of its largest entry {size:.3g}, summed over "
+            "all entries, overflow. Divide X by a constant (unit-norm samples are usual)"
+            + (" or use float64." if dtype == np.float32 else ".")
+        )
+        raise ValueError(msg)
 
 
 def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:
@@ -135,8 +183,9 @@ def _known(X: Matrix, M: Matrix) -> Matrix:
     return xp.where(M > 0, X, xp.zeros_like(X))
 
 
-def _check_torch(estimator: Any, X: Any, *, reset: bool) -> Array:
-    name, xp = type(estimator).__name__, namespace(X)
+def _check_torch(name: str, X: Any) -> Array:
+    """A dense real tensor of float32 or float64."""
+    xp = namespace(X)
     if X.ndim != 2:
         msg = f"{name} expects a tensor of shape (samples, features); got shape {tuple(X.shape)}."
         raise ValueError(msg)
@@ -151,43 +200,15 @@ def _check_torch(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise ValueError(msg)
     if X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float32 if xp.isdtype(X.dtype, "real floating") else xp.float64)
-    X = X.detach()
+    return X.detach()
+
+
+def _check_torch_features(estimator: Any, X: Any, *, reset: bool) -> None:
     if reset:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:
-        wanted = estimator.n_features_in_
-        msg = f"X has {X.shape[1]} features, but {name} is expecting {wanted} features as input."
-        raise ValueError(msg)
-    return X
-
-
-def _check_range(estimator: Any, X: Matrix) -> None:
-    name = type(estimator).__name__
-    values = X.data if sp.issparse(X) else X
-    if sp.issparse(X) and X.nnz == 0:
-        return
-    smallest, largest = float(values.min()), float(values.max())
-    if not (np.isfinite(smallest) and np.isfinite(largest)):
-        msg = (
-            f"Input X contains NaN or infinity, which {name} does not take: drop or fill such entries, "
-            "or use WeightedNMF or LogSparseNMF with dense X, where NaN marks a missing entry."
-        )
-        raise ValueError(msg)
-    if smallest < 0 and not estimator._signed:
-        msg = (
-            f"Negative values in data passed to {name}: the smallest entry of X is {smallest:.6g}. "
-            "It is defined for nonnegative data: shift or clip X first, or use SemiNMF."
-        )
-        raise ValueError(msg)
-    dtype = to_numpy(values[:1]).dtype
-    room = 16.0 * X.shape[0] * X.shape[1]
-    size = max(largest, -smallest)
-    if size > float(np.sqrt(np.finfo(dtype).max / room)):
-        msg = (
-            f"X is too large for {dtype}: squares of its largest entry {size:.3g}, summed over "
-            "all entries, overflow. Divide X by a constant (unit-norm samples are usual)"
-            + (" or use float64." if dtype == np.float32 else ".")
-        )
+        name, expected = type(estimator).__name__, estimator.n_features_in_
+        msg = f"X has {X.shape[1]} features, but {name} is expecting {expected} features as input."
         raise ValueError(msg)
 
 
@@ -229,34 +250,3 @@ def check_graph_parameters(graph: Any, n_neighbors: Any) -> None:
     if not named and (isinstance(graph, str) or not (sp.issparse(graph) or hasattr(graph, "__array__"))):
         msg = f'graph must be "knn", None or a sparse n×n matrix of weights; got {graph!r}.'
         raise ValueError(msg) if isinstance(graph, str) else TypeError(msg)
-
-
-def build_graph(X: Matrix, graph: Any, n_neighbors: int, *, needed: bool) -> sp.csr_array | None:
-    """The graph a model asked for: from ``X`` (only if ``needed``), given, or none."""
-    n = X.shape[0]
-    if graph is None:
-        return None
-    if not isinstance(graph, str):
-        return _check_graph(graph, n)
-    if not needed:
-        return None
-    # In a tiny set everybody is everybody's neighbour; a single sample has none.
-    return knn_graph(X, min(n_neighbors, n - 1)) if n > 1 else sp.csr_array((1, 1))
-
-
-def _check_graph(W: Any, n: int) -> sp.csr_array:
-    """A given graph: symmetric, nonnegative, finite, n×n."""
-    if W.ndim != 2 or W.shape != (n, n):
-        msg = f"graph must be {n}×{n} for {n} samples; got shape {tuple(W.shape)}."
-        raise ValueError(msg)
-    if W.dtype.kind not in "buif":
-        msg = f"graph must hold real weights; got {W.dtype}."
-        raise TypeError(msg)
-    W = sp.csr_array(W, dtype=np.float64)
-    if not np.isfinite(W.data).all() or (W.data < 0).any():
-        msg = "graph must hold finite nonnegative weights; it holds NaN, infinity or negative ones."
-        raise ValueError(msg)
-    if W.nnz and abs(W - W.T).max() > 1e-10 * W.data.max():
-        msg = "graph must be symmetric, but it differs from its transpose; W.maximum(W.T) makes it so."
-        raise ValueError(msg)
-    return W

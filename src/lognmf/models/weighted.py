@@ -8,17 +8,17 @@ from typing import Any
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array
+from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.terms import Frobenius, Weighted
-from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.core.terms import LOSSES
 from lognmf.models.documentation import shared_docs
-from lognmf.models.validation import Samples
+from lognmf.models.terms_model import TermsModel
 from lognmf.parameters import check_choice
 
 
 @shared_docs
-class WeightedNMF(BasisAndCodesModel):
+class WeightedNMF(TermsModel):
     """WNMF: nonnegative matrix factorisation of what is known of a matrix.
 
     Minimises ``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` over nonnegative U (p×k) and V (n×k). Entries
@@ -94,6 +94,5 @@ class WeightedNMF(BasisAndCodesModel):
     def _check_more_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
 
-    def _rule(self, data: Samples, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
-        fit = Frobenius.of(data.X) if data.M is None else Weighted.of(data.X, data.M)
-        return SOLVERS[self.solver](Problem(fit))
+    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+        return Problem(data, LOSSES["frobenius"](data))

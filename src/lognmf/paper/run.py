@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lognmf.core.arrays import cores
+from lognmf.core.parallel import cores
 from lognmf.grid.plan import place
 from lognmf.paper.executors import EXECUTORS, Done, beside
 from lognmf.paper.seconds import expected_seconds, piece_size

@@ -19,9 +19,11 @@ from sklearn.base import clone
 from lognmf import metrics
 from lognmf.comparison import agreement
 from lognmf.core.arrays import to_numpy
-from lognmf.core.loop import iterate
+from lognmf.graph import Graphs
 from lognmf.grid.fit import fit_grid
 from lognmf.models import MODELS
+from lognmf.models.engine import draw, fit_batch
+from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import check_samples
 from lognmf.paper.protocol import PINNED
 from lognmf.paper.rivals import RIVALS
@@ -158,60 +160,44 @@ def _courses(task: Task) -> tuple[Rows, dict[int, bytes]]:
     rows: Rows = []
     arrays = {}
     for setting, seed in ((settings[i], seed) for i in piece.settings for seed in piece.seeds):
-        model = _estimator(piece.cell, samples).set_params(**setting, random_state=seed)
-        if hasattr(model, "graph"):
-            model.set_params(graph=samples.W)
-        row, factors = _course(model, _given(piece.cell, samples))
+        model = _estimator(piece.cell, samples).set_params(**setting, random_state=seed, tol=0)
+        row, factors = _course(model, _given(piece.cell, samples), samples.W)
         arrays[len(rows)] = _pack(factors)
         rows.append({**setting, "seed": seed, **row})
     return rows, arrays
 
 
-def _course(model: Any, X: np.ndarray) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The loop, in stretches, so that the factors can be looked at on the way."""
+def _course(model: Any, X: np.ndarray, W: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """One fit, its sparseness looked at on the way."""
     model._check_parameters()
     data = check_samples(clone(model), X, reset=True)
-    W = model._graph(data.X)
-    first = model._prepare(*model._start(data.X, {}))
-    weights = {name: np.array([float(getattr(model, name))]) for name in model._weights}
-    rule = model._rule(data, W, weights)
-    state, done, seconds = rule.start(*first), 0, 0.0
-    watched = model.eval_every <= _SPARSENESS_EVERY
-    stretch = _SPARSENESS_EVERY if watched else model._most_iterations()
-    iterations, looks = [0], [_look(model, rule, state, 0)]
-    objectives: list[float] = []
-    while done < model._most_iterations():
-        steps = min(stretch, model._most_iterations() - done)
-        part = iterate(rule, state, max_iter=steps, tol=0, eval_every=model.eval_every)
-        history, state = part.history, part.state
-        objectives = objectives or [float(history["objective"][0, 0])]
-        iterations += [done + int(i) for i in history["iteration"][1:]]
-        objectives += [float(value) for value in history["objective"][1:, 0]]
-        seconds += float(history["seconds"][-1])
-        done += steps
-        looks.append(_look(model, rule, state, done))
-    U, V = to_numpy(model._basis(rule, state))[:, 0, :], to_numpy(state.V)[:, 0, :]
+    graphs, max_iter = Graphs(data.X, {NEIGHBOURS: W}), model._iteration_limit()
+    often = model.eval_every <= _SPARSENESS_EVERY
+    looks: list[dict[str, float]] = []
+
+    def look(iteration: int, rule: Any, state: Any) -> None:
+        if iteration in (0, max_iter) or (often and iteration % _SPARSENESS_EVERY == 0):
+            U, V, _ = rule.factors(state)
+            both = {"U": metrics.hoyer_sparseness(U[:, 0, :]), "V": metrics.hoyer_sparseness(V[:, 0, :])}
+            looks.append({"iteration": iteration, **both})
+
+    first = draw(model, data, graphs, model.random_state)
+    fits = fit_batch(model, data, graphs, first, max_iter=max_iter, on_state=look)
+    if looks[-1]["iteration"] < max_iter:  # nothing moved any more
+        looks.append({**looks[-1], "iteration": max_iter})
+    history = fits.history(0)
     row = {
-        "n_iter": done,
-        "seconds": seconds,
-        "objective": objectives[-1],
-        "iterations": iterations,
-        "objectives": objectives,
+        "n_iter": int(fits.n_iter[0]),
+        "seconds": float(history["seconds"][-1]),
+        "objective": float(history["objective"][-1]),
+        "iterations": history["iteration"].tolist(),
+        "objectives": history["objective"].tolist(),
         "sparseness": looks,
     }
-    factors = {"U": U.astype(np.float32), "V": V.astype(np.float32)}
-    fit: Any = getattr(getattr(rule, "problem", None), "fit", None)
-    if hasattr(fit, "taken"):
-        factors["share"] = to_numpy(fit.taken(*rule.factors(state))[0])[:, 0].astype(np.float32)
-    return row, factors
-
-
-def _look(model: Any, rule: Any, state: Any, iteration: int) -> dict[str, float]:
-    return {
-        "iteration": iteration,
-        "U": metrics.hoyer_sparseness(to_numpy(model._basis(rule, state))[:, 0, :]),
-        "V": metrics.hoyer_sparseness(to_numpy(state.V)[:, 0, :]),
-    }
+    U, V = (to_numpy(F)[:, 0, :].astype(np.float32) for F in fits.factors)
+    parts = fits.outlier_part()
+    share = {} if parts is None else {"share": to_numpy(parts[0])[:, 0].astype(np.float32)}
+    return row, {"U": U, "V": V, **share}
 
 
 def _pack(factors: Mapping[str, Any]) -> bytes:

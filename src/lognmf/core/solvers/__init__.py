@@ -1,14 +1,14 @@
 """Rules that minimise a `Problem`. A new one is one file here and one line below."""
 
-from collections.abc import Callable
 from typing import Any
 
 from lognmf.core.solvers.coordinate.rule import CoordinateDescent
 from lognmf.core.solvers.encode import Codes
-from lognmf.core.solvers.multiplicative import Multiplicative
-from lognmf.core.solvers.watched import Watched
+from lognmf.core.solvers.multiplicative import Multiplicative, MultiplicativeCodes
 
-SOLVERS: dict[str, Callable[..., Any]] = {"mu": Multiplicative, "cd": CoordinateDescent.of}
-"""Solvers by the estimators' ``solver``: ``(problem, unit_components=False) -> rule``."""
+SOLVERS: dict[str, Any] = {"mu": Multiplicative, "cd": CoordinateDescent}
+"""Solvers by the estimators' ``solver``: rules with ``of(problem, unit_components=False)``;
+``refuses(problem)``, the reason why one cannot minimise a problem, or None; and two flags: ``takes_missing``
+says whether entries of X may be missing, ``gradual`` whether a few steps stay near the start."""
 
-__all__ = ["SOLVERS", "Codes", "CoordinateDescent", "Multiplicative", "Watched"]
+__all__ = ["SOLVERS", "Codes", "CoordinateDescent", "Multiplicative", "MultiplicativeCodes"]

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from lognmf.core.arrays import Array, kernels
-from lognmf.core.terms.halves import FitHalves
 from lognmf.core.terms.l1 import L1Halves
 from lognmf.core.terms.laplacian import GraphHalves
 from lognmf.core.terms.log import LogHalves
-from lognmf.core.terms.protocol import Halves
+from lognmf.core.terms.protocol import FitHalves, Halves
 
 _SLOPES: dict[type, str] = {LogHalves: "log", L1Halves: "l1"}
 """Sparsity penalties that the kernel knows."""

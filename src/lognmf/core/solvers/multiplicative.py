@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from lognmf.core.arrays import Array, by_rows, namespace, product, total, without_subnormals
+from lognmf.core.arrays import Array, like, namespace, without_subnormals
+from lognmf.core.data import InMemory
+from lognmf.core.parallel import by_rows
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers import fused
 from lognmf.core.solvers.unit_norm import multiply_on_sphere, unit_columns
-from lognmf.core.terms.protocol import Halves, Penalty
+from lognmf.core.terms.protocol import DataFit, Halves, Penalty, of_rows, summed
 
 
-def multiply(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
+def multiply(F: Array, terms: Sequence[Halves]) -> Array:
     """``F ← F · Σneg / Σpos`` (``eq_update_u``, ``eq_update_v`` and their robust forms).
 
     Nothing is ever 0/0: the smallest normal number is added to the denominator, which
     changes no digit of an ordinary one. Results below it become exact zeros, since
     arithmetic on subnormal numbers is several times slower. On a GPU all of it is one kernel.
     """
-    xp = namespace(F)
-    tiny = float(xp.finfo(F.dtype).smallest_normal)
-    terms = [fit, *(penalty.halves(F) for penalty in penalties)]
+    tiny = float(namespace(F).finfo(F.dtype).smallest_normal)
     at_once = fused.multiplied(F, terms)
     if at_once is not None:
         return at_once
 
     def multiplied(rows: slice) -> Array:
-        negs, poss = zip(*(term(rows) for term in terms), strict=True)
-        neg, *more = (part for part in negs if part is not None)
-        for part in more:
-            neg = neg + part
-        pos = poss[0]
-        for part in poss[1:]:
-            pos += part
+        neg, pos = summed(terms, rows)
         pos += tiny
         out = F[rows, ...] * neg
         out /= pos
@@ -45,42 +40,101 @@ def multiply(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
     return by_rows(multiplied, F)
 
 
+def multiply_mixed(F: Array, linear: Sequence[Halves], quadratic: Sequence[Halves]) -> Array:
+    """The update where some terms are bounded by ``pos·x − neg·log x`` and others are quadratic.
+
+    With t = new/old, the bound of the sum has its minimum where ``pos₂ t² + (pos₁ − neg₂) t − neg₁ = 0``,
+    the index 1 for linear terms and 2 for quadratic ones. Without the latter t = neg₁/pos₁, without the
+    former neg₂/pos₂.
+    """
+    xp = namespace(F)
+    tiny = float(xp.finfo(F.dtype).smallest_normal)
+
+    def multiplied(rows: slice) -> Array:
+        neg1, pos1 = summed(linear, rows)
+        neg2, pos2 = summed(quadratic, rows)
+        back = pos1 - neg2
+        root = xp.sqrt(back * back + 4 * pos2 * neg1)
+        # The positive solution, written so that nothing cancels.
+        up, down = root - back, root + back
+        ratio = xp.where(back > 0, 2 * neg1 / (xp.where(back > 0, down, root) + tiny), up / (2 * pos2 + tiny))
+        return without_subnormals(F[rows, ...] * ratio, tiny)
+
+    return by_rows(multiplied, F)
+
+
 @dataclass(frozen=True)
 class Multiplicative:
-    """One iteration in the paper's order: S, then U, then V. Carries ``X @ U``.
+    """One iteration in the paper's order: S, then U, then V.
 
-    The ``X @ U`` of the V update serves the next S step and the objective, so an
-    iteration needs two products with ``X``. With ``unit_components=True`` the columns of U have unit norm.
+    A state carries ``X @ U``, the inlier weights of the samples and the sums that the next update of U needs,
+    so that an iteration reads X once: each block of rows is multiplied with the new U, gets its new codes and
+    outlier part, and adds to the sums. With ``unit_components`` the columns of U have unit norm.
     """
 
     problem: Problem
     unit_components: bool = False
 
+    by_sample: ClassVar[int] = 2
+    takes_missing: ClassVar[bool] = True
+    gradual: ClassVar[bool] = True
+
+    @staticmethod
+    def refuses(problem: Problem) -> str | None:  # noqa: ARG004
+        """Why this solver cannot minimise ``problem``; it takes every one."""
+        return None
+
+    @classmethod
+    def of(cls, problem: Problem, unit_components: bool = False) -> Multiplicative:
+        """The rule for ``problem``."""
+        return cls(problem, unit_components)
+
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step."""
         if self.unit_components:
             U, V = unit_columns(U, V)
-        return State(U, V, (product(self.problem.fit.X, U),))
+        return self._pass(U, V)
 
     def step(self, state: State) -> State:
-        return self.move(state, self.separate(state))
+        fit, on_U = self.problem.fit, self.problem.on_U
+        U, V, (_, kept, *sums) = state.U, state.V, state.aux
+        halves = [fit.halves_U(U, tuple(sums)), *(penalty.halves(U) for penalty in on_U)]
+        if self.unit_components:
+            new_U = multiply_on_sphere(U, halves, linear=not fit.quadratic)
+        else:
+            new_U = multiply(U, halves)
+        return self._pass(new_U, V, kept, U)
 
-    def separate(self, state: State) -> Array:
-        """The S step: the share of each sample that stays in the fit, None for all of it."""
-        return self.problem.fit.separate(state.U, state.V, *state.aux)
+    def _pass(self, U: Array, V: Array, kept: Array | None = None, U_old: Array | None = None) -> State:
+        """One pass over the data: the state of U and V, V updated if ``kept`` and ``U_old`` are given."""
+        fit, penalties = self.problem.fit, self.problem.on_V
+        on_V = [] if kept is None else [(penalty, penalty.halves(V)) for penalty in penalties]
+        blocks = []
+        for rows, block in self.problem.data.blocks():
+            codes, XU = V[rows, ...], fit.project(block, U)
+            if kept is not None:
+                own = fit.halves_V(block, U, codes, XU, kept[rows, :], U_old)
+                codes = self._updated(codes, own, [(penalty, of_rows(h, rows)) for penalty, h in on_V])
+            weights = fit.separate(block, U, codes, XU)
+            blocks.append((codes, XU, weights, *fit.sums(block, U, codes, weights)))
+        if len(blocks) == 1:
+            V, *aux = blocks[0]
+            return State(U, V, tuple(aux))
+        columns = list(zip(*blocks, strict=True))
+        concat = namespace(U).concat
+        V, *by_sample = (concat(parts, axis=0) for parts in columns[:3])
+        return State(U, V, (*by_sample, *(sum(parts[1:], parts[0]) for parts in columns[3:])))
 
-    def move(self, state: State, kept: Array) -> State:
-        """The steps of U and V against the same S."""
-        problem, fit = self.problem, self.problem.fit
-        U_old, V, (XU,) = state.U, state.V, state.aux
-        update = multiply_on_sphere if self.unit_components else multiply
-        U = update(U_old, fit.halves_U(U_old, V, kept), problem.on_U)
-        XU = product(fit.X, U)
-        V = multiply(V, fit.halves_V(U, V, XU, kept, U_old), problem.on_V)
-        return State(U, V, (XU,))
+    def _updated(self, V: Array, own: Halves, penalties: Sequence[tuple[Array, Halves]]) -> Array:
+        """The codes of a block after their update."""
+        if self.problem.fit.quadratic:
+            return multiply(V, [own, *(halves for _, halves in penalties)])
+        quadratic = [halves for penalty, halves in penalties if penalty.quadratic]
+        linear = [own, *(halves for penalty, halves in penalties if not penalty.quadratic)]
+        return multiply_mixed(V, linear, quadratic) if quadratic else multiply(V, linear)
 
     def value(self, state: State) -> Array:
-        return self.problem.value(state.U, state.V, *state.aux)
+        return self.problem.value(*self.factors(state))
 
     def factors(self, state: State) -> tuple[Array, Array, Array]:
         """U, V and ``X @ U`` of a state."""
@@ -88,7 +142,58 @@ class Multiplicative:
 
     def squared_error(self, state: State) -> Array:
         """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
-        return total(self.problem.fit.squared_residuals(state.U, state.V, *state.aux), axis=0)
+        return self.problem.squared_error(*self.factors(state))
 
     def take(self, index: np.ndarray) -> Multiplicative:
-        return Multiplicative(self.problem.take(index), self.unit_components)
+        return replace(self, problem=self.problem.take(index))
+
+
+@dataclass(frozen=True)
+class MultiplicativeCodes:
+    """Codes V of samples for a fixed basis U (p, 1, k), for any data fit.
+
+    The samples are the batch: each is updated until it has converged, and then leaves.
+    """
+
+    data: InMemory
+    fit: DataFit
+    U: Array
+    penalties: tuple[Penalty, ...] = ()
+
+    def start(self) -> State:
+        """For each sample the multiple of the all-ones code that has the sample's sum."""
+        xp = namespace(self.U)
+        n, k = self.data.shape[0], self.U.shape[2]
+        ones = like(np.ones((self.data.shape[1], 1, 1)), self.U)
+        scale = self.data.times(ones) / xp.sum(self.U)
+        V = xp.reshape(scale, (1, n, 1)) * like(np.ones((1, 1, k)), self.U)
+        return State(self.U[:0, ...], V)
+
+    def step(self, state: State) -> State:
+        codes = self._by_rows(state.V)
+        own = self.fit.halves_V(self.data, self.U, codes, *self._fixed(codes), self.U)
+        neg, pos = own(slice(None))
+        xp = namespace(codes)
+        terms = [lambda _: (xp.permute_dims(neg, (1, 0, 2)), xp.permute_dims(pos, (1, 0, 2)))]
+        terms += [penalty.halves(state.V) for penalty in self.penalties]
+        return replace(state, V=multiply(state.V, terms))
+
+    def value(self, state: State) -> Array:
+        codes = self._by_rows(state.V)
+        value = self.fit.row_values(self.data, self.U, codes, self._fixed(codes)[0])[:, 0]
+        for penalty in self.penalties:
+            value = value + penalty.value(state.V)
+        return value
+
+    def take(self, index: np.ndarray) -> MultiplicativeCodes:
+        penalties = tuple(penalty.take(index) for penalty in self.penalties)
+        return replace(self, data=self.data.take_rows(index), penalties=penalties)
+
+    @staticmethod
+    def _by_rows(V: Array) -> Array:
+        """Codes (n, 1, k) from a state's (1, n, k)."""
+        return namespace(V).permute_dims(V, (1, 0, 2))
+
+    def _fixed(self, codes: Array) -> tuple[Array, Array]:
+        """``X @ U`` and the inlier weights of the samples, which all count in full."""
+        return self.fit.project(self.data, self.U), codes[:0, :, 0]

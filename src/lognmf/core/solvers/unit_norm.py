@@ -6,12 +6,12 @@ small, whatever its weight. With ``‖u_j‖ = 1`` the scale is in V, and the we
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
 from lognmf.core.arrays import Array, like, namespace, without_subnormals
-from lognmf.core.terms.protocol import Halves, Penalty
+from lognmf.core.terms.protocol import Halves, summed
 
 NEWTON_STEPS = 60
 """Most steps to the multiplier; a handful is usual."""
@@ -30,23 +30,22 @@ def unit_columns(U: Array, F: Array, *, inverse: bool = False) -> tuple[Array, A
     return U / norms, F / scale if inverse else F * scale
 
 
-def multiply_on_sphere(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
+def multiply_on_sphere(F: Array, terms: Sequence[Halves], *, linear: bool = False) -> Array:
     """``F ← F · Σneg / (Σpos + μ F)``, with μ for every column such that its norm stays 1.
 
     Why nothing rises: the multiplicative update minimises, entry by entry, a bound
     ``Σ d x² − 2 e x`` of the objective that touches it at F, with d = pos/F and e = neg. Over columns
     of unit norm the minimum of that same bound is ``x = e / (d + μ)`` for the one μ with norm 1
-    and all d + μ > 0 (more on a sphere: a larger diagonal). So the bound falls, and the
-    objective with it.
+    and all d + μ > 0: on the unit sphere adding μ‖x‖² changes nothing, so μ may be added to the diagonal. So
+    the bound falls, and the objective with it. Terms with the bound ``pos·x − neg·F log x`` (``linear``) have
+    ``Σ d x²/2 − e log x`` above it, with e = neg·F, whose minimum is ``x = √(e / (d + μ))``.
     """
     xp = namespace(F)
     tiny = float(xp.finfo(F.dtype).smallest_normal)
     least, zero, one, none = (like(number, F) for number in (tiny, 0.0, 1.0, -float("inf")))
-    neg, pos = fit(slice(None))
-    for penalty in penalties:
-        more_neg, more_pos = penalty.halves(F)(slice(None))
-        neg = neg if more_neg is None else neg + more_neg
-        pos = pos + more_pos
+    neg, pos = summed(terms, slice(None))
+    neg = neg * F if linear else neg
+    power = 0.5 if linear else 1.0
     neg = xp.where(neg > tiny, neg, least)  # an entry without pull takes what is left
     alive = F > 0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -60,15 +59,15 @@ def multiply_on_sphere(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> A
         base = xp.max(xp.where(highest, own, none), axis=0)
         lowest = xp.max(xp.where(highest & (own == base), neg, none), axis=0)
         beyond = own - base
-        stay = xp.sum(F * neg, axis=0) - xp.sum(F * F * beyond, axis=0)
+        stay = xp.sum(neg if linear else F * neg, axis=0) - xp.sum(F * F * beyond, axis=0)
         shift = xp.where((stay > lowest) & (stay < float("inf")), stay, lowest)
         for _ in range(NEWTON_STEPS):
             gap = beyond + shift
             usable = alive & (gap > 0)
             gap = xp.where(usable, gap, one)
-            x = xp.where(usable, neg / gap, zero)
+            x = xp.where(usable, (neg / gap) ** power, zero)
             square = xp.sum(x * x, axis=0)
-            excess = square**0.5 - 1
+            excess = square ** (0.5 / power) - 1
             # A column without entries has norm 0 for every μ, and stays.
             off = (xp.abs(excess) > 8 * float(xp.finfo(F.dtype).eps)) & (square > 0)
             if not bool(xp.any(off)):

@@ -6,7 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.terms.frobenius import Frobenius
+from lognmf.core.terms.kullback_leibler import KullbackLeibler
 from lognmf.core.terms.l1 import L1
 from lognmf.core.terms.l2log import L2Log
 from lognmf.core.terms.l21 import L21
@@ -23,6 +25,13 @@ ROW_NORMS: dict[str, Callable[[], RowNorm]] = {"l2log": L2Log, "l21": L21}
 """Norms of the outlier part, by the estimators' ``row_norm``."""
 
 
+LOSSES: dict[str, Callable[[InMemory], DataFit]] = {
+    "frobenius": lambda data: Frobenius() if data.M is None else Weighted(),
+    "kullback-leibler": lambda _: KullbackLeibler(),
+}
+"""Data fits for data with or without weights of their entries, by the estimators' ``loss``."""
+
+
 def unless_zero(weight: Array, make: Callable[[Array], Penalty]) -> tuple[Penalty, ...]:
     """The penalty for a batch of weights (B,), or none where all of them are zero."""
     return (make(weight),) if np.any(to_numpy(weight) != 0) else ()
@@ -36,10 +45,12 @@ def graph_penalty(W: sp.sparray | None, weight: Array) -> tuple[Penalty, ...]:
 __all__ = [
     "L1",
     "L21",
+    "LOSSES",
     "PENALTIES",
     "ROW_NORMS",
     "DataFit",
     "Frobenius",
+    "KullbackLeibler",
     "L2Log",
     "Laplacian",
     "Log",

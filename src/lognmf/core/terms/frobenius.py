@@ -1,43 +1,135 @@
-"""The plain data fit ``‖X − V Uᵀ‖²_F`` (``eq_nmf``)."""
+"""The plain data fit ``‖X − V Uᵀ‖²_F`` (``eq_nmf``), and residuals without forming ``V Uᵀ``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from lognmf.core.arrays import Array, Matrix, gram, product_t, squared_row_norms, total
-from lognmf.core.terms.halves import FitHalves
-from lognmf.core.terms.protocol import Halves
-from lognmf.core.terms.residual import squared_residuals
+from lognmf.core.arrays import (
+    Array,
+    gram,
+    kernels,
+    mix,
+    namespace,
+    on_gpu,
+    positive,
+    put,
+    row_dot,
+    take,
+    to_numpy,
+)
+from lognmf.core.data import InMemory
+from lognmf.core.parallel import by_rows
+from lognmf.core.terms.protocol import FitHalves, Halves
 
 
 @dataclass(frozen=True)
 class Frobenius:
-    """``‖X − V Uᵀ‖²_F``: every sample speaks in full, S = 0."""
+    """``‖X − V Uᵀ‖²_F``: plain least squares, no outlier part."""
 
-    X: Matrix
-    squared_norms: Array = field(repr=False)
+    quadratic: ClassVar[bool] = True
 
-    @classmethod
-    def of(cls, X: Matrix) -> Frobenius:
-        """The term for the data ``X`` (n, p)."""
-        return cls(X, squared_row_norms(X))
+    def project(self, block: InMemory, U: Array) -> Array:
+        return block.times(U)
 
-    def separate(self, U: Array, V: Array, XU: Array) -> Array:
-        return None
+    def separate(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
+        return V[:0, :, 0]
 
-    def halves_U(self, U: Array, V: Array, kept: Array) -> Halves:
-        return FitHalves(U, product_t(self.X, V), gram(V, V))
+    def sums(self, block: InMemory, U: Array, V: Array, kept: Array) -> tuple[Array, ...]:
+        return block.t_times(V), folded(gram(V, V))
 
-    def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
+    def halves_U(self, U: Array, sums: tuple[Array, ...]) -> Halves:
+        XtV, VV = sums
+        return FitHalves(U, XtV, unfolded(VV))
+
+    def halves_V(self, block: InMemory, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
         return FitHalves(V, XU, gram(U, U))
 
-    def squared_residuals(self, U: Array, V: Array, XU: Array, matter_above: Array | None = None) -> Array:
-        return squared_residuals(self.X, self.squared_norms, U, V, XU, matter_above)
+    def squared_residuals(
+        self, block: InMemory, U: Array, V: Array, XU: Array, matter_above: Array | None = None
+    ) -> Array:
+        return squared_residuals(block, U, V, XU, matter_above)
 
-    def value(self, U: Array, V: Array, XU: Array) -> Array:
-        return total(self.squared_residuals(U, V, XU), axis=0)
+    def row_values(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
+        return squared_residuals(block, U, V, XU)
 
     def take(self, index: np.ndarray) -> Frobenius:
         return self
+
+
+def folded(G: Array) -> Array:
+    """Gram matrices (B, k, k) as an array (1, B, k·k), as a state holds them."""
+    return namespace(G).reshape(G, (1, G.shape[0], -1))
+
+
+def unfolded(G: Array) -> Array:
+    """Gram matrices (B, k, k) from an array (1, B, k·k)."""
+    k = math.isqrt(G.shape[2])
+    return namespace(G).reshape(G, (G.shape[1], k, k))
+
+
+BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 15, 1 << 27
+"""How many residuals are formed together when they are taken explicitly: a cache, a card full."""
+
+
+def squared_residuals(
+    block: InMemory, U: Array, V: Array, XU: Array, matter_above: Array | None = None
+) -> Array:
+    """``r_i² = ‖x_i − U v_i‖²`` of every sample and setting, shape (n, B).
+
+    The short form ``‖x‖² − 2 (XU)·v + vᵀ(UᵀU)v`` needs no product with ``X``, but loses
+    digits where the fit is close. Samples where it may have lost more than half of
+    them are taken explicitly, in small blocks; ``matter_above`` (B,) says below
+    which value nobody looks, so that no work is spent there.
+    """
+    xp = namespace(U)
+    size = block.squared_norms[:, None]
+    UU = gram(U, U)
+
+    def short_form(rows: slice) -> Array:
+        codes = V[rows, ...]
+        pull = mix(codes, UU)
+        pull -= 2 * XU[rows, ...]
+        return positive(size[rows, :] + row_dot(pull, codes))
+
+    compiled = kernels(V)
+    if compiled is None:
+        short = by_rows(short_form, V)
+    else:
+        short = compiled.squared_residuals(block.squared_norms, V, XU, mix(V, UU))
+    doubtful = short < float(xp.finfo(U.dtype).eps) ** 0.5 * size
+    if matter_above is not None:
+        doubtful = doubtful & (short > matter_above)
+    if not bool(xp.any(doubtful)):
+        return short
+    return _explicit_where(doubtful, short, block, U, V)
+
+
+def _explicit_where(doubtful: Array, short: Array, data: InMemory, U: Array, V: Array) -> Array:
+    """``short`` with its doubtful entries replaced by explicitly computed ones."""
+    xp = namespace(U)
+    n, p = data.shape
+    numbers = GPU_BLOCK_NUMBERS if on_gpu(U) else BLOCK_NUMBERS
+    height = min(n, max(1, numbers // p))
+    width = max(1, numbers // (height * p))
+    blocks = []
+    for start in range(0, n, height):
+        rows = slice(start, min(start + height, n))
+        block, unsure = short[rows, :], doubtful[rows, :]
+        settings = np.flatnonzero(to_numpy(xp.any(unsure, axis=0)))
+        for first in range(0, settings.size, width):
+            some = settings[first : first + width]
+            explicit = _explicit(data.dense_rows(rows), take(U, some), take(V[rows, ...], some))
+            block = put(block, some, xp.where(take(unsure, some), explicit, take(block, some)))
+        blocks.append(block)
+    return xp.concat(blocks, axis=0)
+
+
+def _explicit(X: Array, U: Array, V: Array) -> Array:
+    """``‖x_i − U v_i‖²`` by its definition: (m, p), (p, B, k), (m, B, k) → (m, B)."""
+    xp = namespace(U)
+    difference = X - xp.matmul(xp.permute_dims(V, (1, 0, 2)), xp.permute_dims(U, (1, 2, 0)))
+    return xp.permute_dims(row_dot(difference, difference), (1, 0))

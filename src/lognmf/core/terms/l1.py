@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class L1:
     """``weight · Σ F`` for nonnegative ``F``."""
 
     weight: Array
+
+    quadratic: ClassVar[bool] = False
 
     def value(self, F: Array) -> Array:
         return self.weight * total(F, axis=(0, 2))

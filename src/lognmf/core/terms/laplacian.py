@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,6 +52,8 @@ class Laplacian:
     degree: Array = field(repr=False)
     weight: Array
     exact_W: Matrix = field(repr=False)  # in float64, for values
+
+    quadratic: ClassVar[bool] = True
 
     @classmethod
     def of(cls, W: sp.sparray, weight: Array) -> Laplacian:

@@ -2,19 +2,21 @@
 
 A term gives its value for every setting and *half* its gradient in two nonnegative
 parts: ``gradient / 2 = pos − neg``. Halving keeps quadratic terms free of factors 2 and
-does not change the update ``F ← F · Σneg / Σpos``. What concerns all rows (products, Gram
-matrices) is computed once, at the latest for the first block of rows; the rest is left to a
-function of a block of rows, so that the update of a large batch can stay in the cache.
+does not change the update ``F ← F · Σneg / Σpos``. `halves` may compute products of all rows
+lazily; the function it returns is called with slices of rows, so that the update of a large
+batch stays in the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from lognmf.core.arrays import Array, Matrix
+from lognmf.core.arrays import Array, blend, mix
+from lognmf.core.data import InMemory
 
 Halves = Callable[[slice], tuple[Array, Array]]
 """``rows -> (neg, pos)``, each of the shape of the factor's rows; ``None`` stands for zero.
@@ -24,6 +26,9 @@ Halves = Callable[[slice], tuple[Array, Array]]
 
 class Penalty(Protocol):
     """A term on one factor ``F`` of shape (rows, B, k), with one ``weight`` a setting."""
+
+    quadratic: ClassVar[bool]
+    """Whether the term is quadratic in F; else it lies below its tangent."""
 
     @property
     def weight(self) -> Array:
@@ -66,31 +71,89 @@ class RowNorm(Protocol):
 
 
 class DataFit(Protocol):
-    """The term that sees the data ``X`` (n, p).
+    """The term that compares ``V Uᵀ`` with the data; it holds no data itself.
 
-    An iteration first separates the outlier part S from the factors at hand
-    (``separate``), then updates U and V against that same S. S is never formed: it is
-    described by what `separate` returns.
+    All but `halves_U` are functions of one block of samples with its rows of V, ``XU`` and ``kept``, so that
+    one pass over the blocks serves an iteration. The robust fit separates an outlier part S from the factors
+    at hand (`separate`), then U and V are updated against that same S. S is never formed: it is described by
+    the inlier weight ``kept`` of each sample.
     """
 
-    @property
-    def X(self) -> Matrix:
-        """The data (n, p)."""
+    quadratic: ClassVar[bool]
+    """Whether the term is quadratic in either factor; else its bound is linear minus logarithms."""
 
-    def separate(self, U: Array, V: Array, XU: Array) -> Array:
-        """Share of each sample's residual that stays in the fit, (n, B); None for all of it."""
+    def project(self, block: InMemory, U: Array) -> Array:
+        """``X @ U`` (n, B, k), or an array without rows if the term has no use for it."""
 
-    def halves_U(self, U: Array, V: Array, kept: Array) -> Halves:
+    def separate(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
+        """Weight of each sample in the fit, (n, B) in [0, 1]; (0, B) if every sample counts in full."""
+
+    def sums(self, block: InMemory, U: Array, V: Array, kept: Array) -> tuple[Array, ...]:
+        """What the update of U needs of a block, to be added over blocks; the batch is in axis 1."""
+
+    def halves_U(self, U: Array, sums: tuple[Array, ...]) -> Halves:
         """Half the gradient with respect to ``U``, S made from these same factors."""
 
-    def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
+    def halves_V(self, block: InMemory, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
         """Half the gradient with respect to ``V``, S made from ``V`` and ``U_old``."""
 
-    def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
+    def squared_residuals(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
         """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
 
-    def value(self, U: Array, V: Array, XU: Array) -> Array:
-        """Value at the best S for these factors, shape (B,), float64."""
+    def row_values(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
+        """The term's value for each sample, at the best S for these factors, (n, B)."""
 
     def take(self, index: np.ndarray) -> DataFit:
         """The term for the settings ``index``."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitHalves:
+    """``pos = F P`` and ``neg`` one of three, for a factor F (rows, B, k).
+
+    ``A`` without ``taken``; ``A + F taken``; or row by row, with ``kept`` (rows, B),
+    ``kept · A + (1 − kept) · F taken``. A is (rows, B, k), P and ``taken`` are (B, k, k).
+    A frozen value, like `LogHalves` and the others, so that a GPU kernel can read it and do a whole update
+    in one pass over memory.
+    """
+
+    F: Array
+    A: Array
+    P: Array
+    taken: Array | None = None
+    kept: Array | None = None
+
+    def __call__(self, rows: slice) -> tuple[Array, Array]:
+        F, A = self.F[rows, ...], self.A[rows, ...]
+        pos = mix(F, self.P)
+        if self.taken is None:
+            return A, pos
+        neg = mix(F, self.taken)
+        if self.kept is not None:
+            return blend(neg, A, self.kept[rows, :]), pos
+        neg += A
+        return neg, pos
+
+
+def summed(terms: Sequence[Halves], rows: slice) -> tuple[Array, Array]:
+    """Σneg and Σpos of terms for some rows; Σpos may be changed in place."""
+    negs, poss = zip(*(term(rows) for term in terms), strict=True)
+    neg, *more = (part for part in negs if part is not None)
+    for part in more:
+        neg = neg + part
+    pos = poss[0]
+    for part in poss[1:]:
+        pos += part
+    return neg, pos
+
+
+def of_rows(halves: Halves, rows: slice) -> Halves:
+    """The halves of a block of rows, from those of all rows."""
+    if rows == slice(None):
+        return halves
+
+    def of_part(part: slice) -> tuple[Array, Array]:
+        places = range(rows.start, rows.stop)[part]
+        return halves(slice(places.start, places.stop))
+
+    return of_part

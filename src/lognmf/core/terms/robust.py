@@ -11,25 +11,15 @@ a mix of two nonnegative matrices, which is why it is nonnegative (``thm_nonnega
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from lognmf.core.arrays import (
-    Array,
-    Matrix,
-    by_rows,
-    gram,
-    kernels,
-    namespace,
-    positive,
-    product_t,
-    scale_rows,
-    take,
-    total,
-)
-from lognmf.core.terms.frobenius import Frobenius
-from lognmf.core.terms.halves import FitHalves
-from lognmf.core.terms.protocol import Halves, RowNorm
+from lognmf.core.arrays import Array, gram, kernels, namespace, positive, scale_rows, take
+from lognmf.core.data import InMemory
+from lognmf.core.parallel import by_rows
+from lognmf.core.terms.frobenius import folded, squared_residuals, unfolded
+from lognmf.core.terms.protocol import FitHalves, Halves, RowNorm
 
 
 def kept_share(row_norm: RowNorm, r: Array, tau: Array) -> Array:
@@ -57,64 +47,65 @@ def robust_value(row_norm: RowNorm, r: Array, weight: Array) -> Array:
 
 @dataclass(frozen=True)
 class Robust:
-    """Samples that fit badly are partly set aside; ``weight`` γ (B,) says how dearly."""
+    """Samples that fit badly are partly left to an outlier part S; ``weight`` γ (B,) is its price."""
 
-    plain: Frobenius
     row_norm: RowNorm
     weight: Array
 
-    @classmethod
-    def of(cls, X: Matrix, row_norm: RowNorm, weight: Array) -> Robust:
-        """The term for the data ``X`` (n, p)."""
-        return cls(Frobenius.of(X), row_norm, weight)
+    quadratic: ClassVar[bool] = True
 
-    @property
-    def X(self) -> Matrix:
-        return self.plain.X
+    def project(self, block: InMemory, U: Array) -> Array:
+        return block.times(U)
 
-    def separate(self, U: Array, V: Array, XU: Array) -> Array:
-        """The S step (``eq_update_s``): S = shrink(X − V Uᵀ, γ/2), as the kept share (n, B).
-
-        None where S = 0 in every setting: the iteration is then that of the plain fit.
-        """
+    def separate(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
+        """The S step (``eq_update_s``): S = shrink(X − V Uᵀ, γ/2), as the inlier weight (n, B)."""
         tau = self.weight / 2
         # Neither norm takes anything out of a residual below min(τ, √τ): its digits don't matter.
         matter_above = namespace(tau).minimum(tau, tau**2) / 4
-        squared = self.plain.squared_residuals(U, V, XU, matter_above)
-        kept = kept_share(self.row_norm, squared**0.5, tau)
-        return kept if bool(namespace(kept).any(kept < 1)) else None
+        squared = squared_residuals(block, U, V, XU, matter_above)
+        return kept_share(self.row_norm, squared**0.5, tau)
 
-    def halves_U(self, U: Array, V: Array, kept: Array) -> Halves:
-        """``(X − S)ᵀV`` and ``U VᵀV`` (``eq_update_u_robust``)."""
-        if kept is None:
-            return self.plain.halves_U(U, V, kept)
+    def sums(self, block: InMemory, U: Array, V: Array, kept: Array) -> tuple[Array, ...]:
+        """``Xᵀ diag(kept) V``, ``VᵀV`` and ``Vᵀ diag(1 − kept) V``."""
+        VV = gram(V, V)
+        if not _any_outlier(kept):
+            return block.t_times(V), folded(VV), folded(namespace(VV).zeros_like(VV))
         kept_V = by_rows(lambda rows: scale_rows(V[rows, ...], kept[rows, :]), V)
-        XV, VV = product_t(self.X, kept_V), gram(V, V)
-        taken = positive(VV - gram(V, kept_V))  # Vᵀ diag(1 − kept) V, nonnegative but for rounding
-        return FitHalves(U, XV, VV, taken)
+        XtV = block.t_times(kept_V)
+        # Nonnegative but for rounding.
+        return XtV, folded(VV), folded(positive(VV - gram(V, kept_V)))
 
-    def halves_V(self, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
+    def halves_U(self, U: Array, sums: tuple[Array, ...]) -> Halves:
+        """``(X − S)ᵀV`` and ``U VᵀV`` (``eq_update_u_robust``)."""
+        XtV, VV, taken = sums
+        some = bool(namespace(taken).any(taken > 0))
+        return FitHalves(U, XtV, unfolded(VV), unfolded(taken) if some else None)
+
+    def halves_V(self, block: InMemory, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
         """``(X − S)U`` and ``V UᵀU`` (``eq_update_v_robust``).
 
         S was made before U moved, hence the cross Gram matrix ``U_oldᵀ U``.
         """
-        if kept is None:
-            return self.plain.halves_V(U, V, XU, kept, U_old)
+        if not _any_outlier(kept):
+            return FitHalves(V, XU, gram(U, U))
         return FitHalves(V, XU, gram(U, U), gram(U_old, U), kept)
 
-    def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
-        return self.plain.squared_residuals(U, V, XU)
+    def squared_residuals(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
+        return squared_residuals(block, U, V, XU)
 
-    def value(self, U: Array, V: Array, XU: Array) -> Array:
-        return total(
-            robust_value(self.row_norm, self.squared_residuals(U, V, XU) ** 0.5, self.weight), axis=0
-        )
+    def row_values(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
+        return robust_value(self.row_norm, squared_residuals(block, U, V, XU) ** 0.5, self.weight)
 
-    def taken(self, U: Array, V: Array, XU: Array) -> tuple[Array, Array]:
-        """Share and norm of what the best S takes out of each sample, (n, B) and (n, B)."""
-        r = self.squared_residuals(U, V, XU) ** 0.5
+    def outlier_part(self, squared: Array) -> tuple[Array, Array]:
+        """Share and norm of what S takes out of residuals of these squared norms, each (n, B)."""
+        r = squared**0.5
         share = 1 - kept_share(self.row_norm, r, self.weight / 2)
         return share, share * r
 
     def take(self, index: np.ndarray) -> Robust:
         return replace(self, weight=take(self.weight, index, axis=0))
+
+
+def _any_outlier(kept: Array) -> bool:
+    """Whether any sample has an outlier part; if not, the iteration is that of the plain fit."""
+    return bool(namespace(kept).any(kept < 1))

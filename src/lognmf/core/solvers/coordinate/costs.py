@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class Costs:
             short = self.size - 2 * np.einsum("nbk,nbk->b", XU, V) + np.einsum("bkl,bkl->b", UU, gram(V, V))
             if (short > ENOUGH_DIGITS * self.size).all():
                 return short, np.zeros((0, V.shape[1]))
-        value, kept = self.cost(fit.squared_residuals(U, V, XU))
+        value, kept = self.cost(fit.squared_residuals(self.problem.data, U, V, XU))
         sound = np.isfinite(UU.sum(axis=(1, 2))) & np.isfinite(XU.sum(axis=(0, 2)))
         return np.where(sound, value, np.inf), kept
 
@@ -72,8 +71,7 @@ class Costs:
     @functools.cached_property
     def squared_norms(self) -> np.ndarray:
         """``‖x_i‖²``, (n,)."""
-        fit: Any = self.problem.fit
-        return fit.plain.squared_norms if isinstance(fit, Robust) else fit.squared_norms
+        return self.problem.data.squared_norms
 
     @functools.cached_property
     def size(self) -> float:
@@ -83,7 +81,7 @@ class Costs:
     @functools.cached_property
     def rows_of_U(self) -> Visit:
         """U's rows, which no graph joins."""
-        return independent(self.problem.fit.X.shape[1])
+        return independent(self.problem.data.shape[1])
 
     @functools.cached_property
     def concave(self) -> bool:

@@ -18,11 +18,12 @@ never rises.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Matrix, gram, product, product_t, scale_rows, total
+from lognmf.core.arrays import Matrix, gram, product, product_t, scale_rows
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers.coordinate.coloured_graph import independent, visit
@@ -96,14 +97,26 @@ class CoordinateDescent:
     costs: Costs
     unit_components: bool = False
 
+    by_sample: ClassVar[int] = 0
+    takes_missing: ClassVar[bool] = False
+    gradual: ClassVar[bool] = False
+
+    @staticmethod
+    def refuses(problem: Problem) -> str | None:
+        """Why this solver cannot minimise ``problem``."""
+        try:
+            check_supported(problem.data.X, problem.data.M)
+        except ValueError as error:
+            return str(error)
+        return None
+
     @classmethod
     def of(cls, problem: Problem, unit_components: bool = False) -> CoordinateDescent:
         """The rule for ``problem``; refuses what it cannot do."""
-        fit = problem.fit
-        check_supported(fit.X, getattr(fit, "M", None))
+        check_supported(problem.data.X, problem.data.M)
         graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
         work = kernels()
-        rows = visit(graphs[0].exact_W, work) if graphs else independent(fit.X.shape[0])
+        rows = visit(graphs[0].exact_W, work) if graphs else independent(problem.data.shape[0])
         return cls(Costs(problem, rows, work), unit_components)
 
     @property
@@ -163,7 +176,7 @@ class CoordinateDescent:
 
     def squared_error(self, state: State) -> np.ndarray:
         """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
-        return total(self.problem.fit.squared_residuals(*self.factors(state)), axis=0)
+        return self.problem.squared_error(*self.factors(state))
 
     def take(self, index: np.ndarray) -> CoordinateDescent:
         return replace(self, costs=self.costs.take(index))
@@ -172,7 +185,7 @@ class CoordinateDescent:
 
     def _propose(self, old: Path) -> Path:
         """One step from ``old``, whatever it does to the objective."""
-        X, costs, work = self.problem.fit.X, self.costs, self.costs.kernels
+        X, costs, work = self.problem.data.X, self.costs, self.costs.kernels
         momentum, ease = old.momentum, old.ease
         alpha, beta, lam = costs.weights(old.batch)
         alpha, beta = alpha * ease, beta * ease
@@ -275,8 +288,8 @@ class CoordinateDescent:
         due &= empty.any(axis=1)
         if not due.any():
             return path
-        squared = self.problem.fit.squared_residuals(U, V, XU)
-        U, V = refilled(self.problem.fit.X, U, V, squared, empty, due)
+        squared = self.problem.fit.squared_residuals(self.problem.data, U, V, XU)
+        U, V = refilled(self.problem.data.X, U, V, squared, empty, due)
         new = self._path_at(U, V)
         fresh = on_a_ramp(numbers, np.full(path.batch, REVIVAL_SHARE))
         fresh[REVIVED] = numbers[BEST]
@@ -298,8 +311,8 @@ class CoordinateDescent:
         tried = np.where(best < (1 - IMPROVED) * numbers[REVIVED], 0, tried)
         again = ended & (tried < EXCHANGES)
         if again.any():
-            squared = self.problem.fit.squared_residuals(U, V, XU)
-            new = exchanged(self.problem.fit.X, U, V, squared, tried)
+            squared = self.problem.fit.squared_residuals(self.problem.data, U, V, XU)
+            new = exchanged(self.problem.data.X, U, V, squared, tried)
             U, V = chosen(again, new, (U, V))
         fresh = on_a_ramp(numbers, np.ones(path.batch))
         fresh[REVIVED], fresh[EXCHANGED] = best, tried + 1
@@ -308,7 +321,7 @@ class CoordinateDescent:
         return merge(ended, replace(new_path, numbers=fresh), path)
 
     def _path_at(self, U: np.ndarray, V: np.ndarray) -> Path:
-        XU = product(self.problem.fit.X, U)
+        XU = product(self.problem.data.X, U)
         value, kept = self.costs.fit_value(U, V, XU, gram(U, U))
         value = value + self.costs.penalties(U, V, self.costs.roughness(V, self.costs.weights(V.shape[1])[2]))
         zero, _ = self.costs.cost(self.costs.squared_norms[:, None] + np.zeros(V.shape[1]))

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-from lognmf.core import arrays
-from lognmf.core.arrays import SHARED_PRODUCTS, by_rows, gram, product, product_t
-from lognmf.core.parallel import threads_for
+from lognmf.core import parallel
+from lognmf.core.arrays import gram, product, product_t
+from lognmf.core.parallel import SHARED_PRODUCTS, by_rows, threads_for
 
 
 def numbers():
@@ -16,7 +16,7 @@ def numbers():
 
 @pytest.fixture(autouse=True)
 def two_threads(monkeypatch):
-    monkeypatch.setattr(arrays, "cores", lambda: 2)
+    monkeypatch.setattr(parallel, "cores", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     before = numbers()
@@ -74,7 +74,7 @@ def test_wide_products_are_shared_out(rng):
 def test_our_threads_heed_what_blas_does(monkeypatch, allowed, used):
     if allowed is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", allowed)
-    assert arrays.own_threads() == used
+    assert parallel.own_threads() == used
     with threads_for(*WIDE):
         assert SHARED_PRODUCTS.get() == (used > 1)
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from lognmf.core.arrays import Array
+from lognmf.core.arrays import Array, total
+from lognmf.core.data import InMemory
 from lognmf.core.rule import State
-from lognmf.core.terms import Frobenius
+from lognmf.core.terms.frobenius import squared_residuals
 
 
 @dataclass(frozen=True)
 class LeastSquaresRule(ABC):
     """A rule without weights whose objective is the plain data fit."""
 
-    fit: Frobenius
+    data: InMemory
+
+    by_sample: ClassVar[int] = 1
 
     @abstractmethod
     def start(self, U: Array, V: Array) -> State:
@@ -33,7 +36,7 @@ class LeastSquaresRule(ABC):
 
     def value(self, state: State) -> Array:
         """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
-        return self.fit.value(*self.factors(state))
+        return total(squared_residuals(self.data, *self.factors(state)), axis=0)
 
     def squared_error(self, state: State) -> Array:
         """The same: here the objective is the error."""

@@ -1,4 +1,4 @@
-"""A start that knows the graph: spectral clustering of the samples' neighbour graph."""
+"""Starts that cluster the samples first: by k-means, or by spectral clustering of their neighbour graph."""
 
 from __future__ import annotations
 
@@ -10,21 +10,59 @@ from sklearn.preprocessing import normalize
 
 from lognmf.clustering import cluster
 from lognmf.core.arrays import Matrix, to_numpy
-from lognmf.models.kmeans_starts import LIFT
-from lognmf.models.validation import build_graph
+from lognmf.graph import Graphs
+
+LIFT = 0.2
+"""Added to an indicator, so that nothing starts at zero (Ding, Li and Jordan 2010)."""
 
 NEIGHBOURS = 5
 """Neighbours in the graph that is clustered."""
 
-CRUMB = 0.1
-"""A piece of the graph with less than this share of an average cluster's samples gets no cluster."""
+TINY_PIECE = 0.1
+"""A connected component of the graph with less than this share of an average cluster's samples gets no
+cluster of its own."""
 
 LARGE = 20_000
 """Samples above which plain iterations are tried first even if the graph is in pieces."""
 
-RESTARTS, SHIFT = 300, 1e-5
-"""Most restarts of Lanczos iterations (tens are usual), and how far beyond the largest eigenvalue, which
-is 1, the matrix is inverted."""
+RESTARTS = 300
+"""Maximum number of restarts of the Lanczos iterations; tens are usual."""
+
+SHIFT = 1e-5
+"""How far beyond the largest eigenvalue, which is 1, the matrix is inverted."""
+
+
+def indicator(X: Matrix, k: int, rng: np.random.RandomState) -> np.ndarray:
+    """Indicator (n, k) of a k-means clustering of the rows of ``X``; surplus columns are zero."""
+    X = X if sp.issparse(X) else to_numpy(X)
+    labels = cluster(X, min(k, X.shape[0]), random_state=rng, n_init=1)
+    return np.eye(k)[labels]
+
+
+def orthogonal(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """V = H + 0.2; U = the mean sample of each cluster."""
+    H = indicator(X, k, rng)
+    X = X if sp.issparse(X) else to_numpy(X)
+    U = np.asarray(X.T @ (H / np.maximum(H.sum(axis=0), 1)).astype(X.dtype))
+    # A multiplicative update cannot leave zero.
+    return U + 1e-3 * (U.mean() or 1.0), H + LIFT
+
+
+def convex(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """B = (H + 0.2) D⁻¹ with D the sizes of the clusters; V = H + 0.2."""
+    H = indicator(X, k, rng)
+    return (H + LIFT) / np.maximum(H.sum(axis=0), 1), H + LIFT
+
+
+def semi(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """V = H + 0.2; U is solved for, so it starts as nothing."""
+    return np.zeros((X.shape[1], k)), indicator(X, k, rng) + LIFT
+
+
+def robust_manifold(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """V = H + 0.2 of the samples; U = H + 0.2 of the *features*."""
+    H = indicator(X, k, rng)
+    return indicator(to_numpy(X).T, k, rng) + LIFT, H + LIFT
 
 
 def spectral(
@@ -32,7 +70,7 @@ def spectral(
 ) -> tuple[np.ndarray, np.ndarray]:
     """V = indicator of a spectral clustering + 0.2; U by least squares, clipped to be positive.
 
-    ``W`` is the graph of `NEIGHBOURS` neighbours, where somebody has built it already.
+    ``W`` is the graph of `NEIGHBOURS` neighbours; without it, it is built.
     """
     X = X if sp.issparse(X) else to_numpy(X)
     V = np.full((X.shape[0], k), LIFT)
@@ -41,11 +79,6 @@ def spectral(
     # A multiplicative update cannot leave zero: a hundredth of the mean part takes its place.
     floor = max(np.abs(U).mean() / 100, np.finfo(X.dtype).tiny)
     return np.maximum(U, floor), V
-
-
-def neighbours(X: Matrix) -> sp.csr_array | None:
-    """The graph that is clustered, (n, n)."""
-    return build_graph(X, "knn", NEIGHBOURS, needed=True)
 
 
 def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | None) -> np.ndarray:
@@ -58,12 +91,12 @@ def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | Non
     n = X.shape[0]
     if k >= n or n < 3:
         return np.arange(n) % k
-    W = sp.csr_array(neighbours(X) if W is None else W)
+    W = sp.csr_array(Graphs(X).knn(NEIGHBOURS) if W is None else W)
     W = sp.csr_array((W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)), shape=W.shape)
     pieces, piece = connected_components(W, directed=False)
-    crumbs = (np.bincount(piece) < CRUMB * n / k)[piece]
-    if 0 < crumbs.sum() < n - k:
-        return _with_crumbs(X, k, rng, W, crumbs)
+    tiny = (np.bincount(piece) < TINY_PIECE * n / k)[piece]
+    if 0 < tiny.sum() < n - k:
+        return _with_tiny_pieces(X, k, rng, W, tiny)
     embedding = _embedding(W, k, pieces, rng) if pieces < k else np.zeros((n, 0))
     if not embedding.shape[1]:
         # All that is known are the pieces: each is a cluster, or a union of some.
@@ -72,21 +105,21 @@ def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | Non
     return cluster(normalize(embedding), k, random_state=rng)
 
 
-def _with_crumbs(
-    X: Matrix, k: int, rng: np.random.RandomState, W: sp.csr_array, crumbs: np.ndarray
+def _with_tiny_pieces(
+    X: Matrix, k: int, rng: np.random.RandomState, W: sp.csr_array, tiny: np.ndarray
 ) -> np.ndarray:
-    """Clusters of all but the samples ``crumbs`` (n,), which join the cluster of the nearest mean.
+    """Clusters of all but the samples ``tiny`` (n,), which join the cluster of the nearest mean.
 
     Every piece of the graph, however small, would have a cluster of its own: a few near-duplicates.
     """
-    rest = np.flatnonzero(~crumbs)
-    labels = np.zeros(len(crumbs), dtype=int)
+    rest = np.flatnonzero(~tiny)
+    labels = np.zeros(len(tiny), dtype=int)
     labels[rest] = _clusters(X[rest], k, rng, W[rest][:, rest])
     members = np.eye(k)[labels[rest]]
     counts = members.sum(axis=0)
     means = (X[rest].T @ members) / np.maximum(counts, 1)
-    nearness = X[crumbs] @ means - np.sum(means**2, axis=0) / 2
-    labels[crumbs] = np.where(counts > 0, nearness, -np.inf).argmax(axis=1)
+    nearness = X[tiny] @ means - np.sum(means**2, axis=0) / 2
+    labels[tiny] = np.where(counts > 0, nearness, -np.inf).argmax(axis=1)
     return labels
 
 

@@ -1,0 +1,100 @@
+"""What the core may ask of the data X (n, p): products, norms, and one pass over its blocks of rows.
+
+Terms and rules never touch X itself. Between ``X @ U`` and ``Xᵀ V`` an iteration treats every sample on its
+own, so one pass over blocks of rows serves both products. Data in memory are a single block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array, Matrix, factor_pattern, namespace, product, product_t, squared_row_norms
+
+
+class Data(Protocol):
+    """Samples in rows, wherever they are."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+
+    @property
+    def pattern(self) -> Array:
+        """An array in whose library, dtype and device the factors live."""
+
+    def blocks(self) -> Iterator[tuple[slice, InMemory]]:
+        """Blocks of rows, each with its place among all rows; every row once, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """A dense array, CSR matrix or torch tensor ``X`` (n, p), the only block of its data.
+
+    ``M`` (n, p) holds weights of the entries, or is None where all are 1. Entries of weight 0 are 0 in X.
+    """
+
+    X: Matrix
+    M: Matrix | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of features."""
+        return self.X.shape
+
+    @cached_property
+    def pattern(self) -> Array:
+        """An array in whose library, dtype and device the factors live."""
+        return factor_pattern(self.X)
+
+    def blocks(self) -> Iterator[tuple[slice, InMemory]]:
+        """All rows at once."""
+        yield slice(None), self
+
+    def times(self, U: Array) -> Array:
+        """``X @ U_b`` for every setting: (p, B, k) → (n, B, k)."""
+        return product(self.X, U)
+
+    def t_times(self, F: Array) -> Array:
+        """``Xᵀ @ F_b`` for every setting: (n, B, k) → (p, B, k)."""
+        return product_t(self.X, F)
+
+    @cached_property
+    def squared_norms(self) -> Array:
+        """``‖x_i‖²`` of every sample, (n,)."""
+        return squared_row_norms(self.X)
+
+    @cached_property
+    def weighted(self) -> InMemory:
+        """``M ∘ X`` as data; X itself where all weights are 0 or 1."""
+        M = self.M
+        if M is None:
+            return self
+        if sp.issparse(M):
+            return InMemory(sp.csr_array(M.multiply(self.X)))
+        binary = bool(namespace(M).all((M == 0) | (M == 1)))
+        return InMemory(self.X if binary else M * self.X)
+
+    def dense_rows(self, rows: slice) -> Array:
+        """A few rows as a dense array."""
+        block = self.X[rows, :]
+        return block.toarray() if sp.issparse(block) else block
+
+    def take_rows(self, index: np.ndarray) -> InMemory:
+        """The samples ``index``."""
+        where = index if sp.issparse(self.X) else namespace(self.X).asarray(index)
+        return InMemory(self.X[where], None if self.M is None else self.M[where])
+
+
+def in_memory(data: Data) -> InMemory:
+    """The only block of data that a solver needs as a whole."""
+    (_, block), *more = data.blocks()
+    if more:
+        msg = "This solver needs all of X in memory."
+        raise ValueError(msg)
+    return block

@@ -1,0 +1,46 @@
+"""Models whose objective is a sum of terms: one of the solvers minimises it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array, like
+from lognmf.core.data import InMemory
+from lognmf.core.problem import Problem
+from lognmf.core.solvers import SOLVERS
+from lognmf.models.base import BasisAndCodesModel
+
+SHORT = 30
+"""Maximum number of iterations of a gradual solver from the spectral start (docs/defaults.md)."""
+
+
+class TermsModel(BasisAndCodesModel):
+    """A model whose objective is a sum of terms (`_problem`), minimised by any of the solvers."""
+
+    solver: str
+
+    @abstractmethod
+    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+        """The objective for a batch of weights (B,)."""
+
+    def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+        options = {"unit_components": self.unit_components} if hasattr(self, "unit_components") else {}
+        return SOLVERS[self.solver].of(self._problem(data, W, weights), **options)
+
+    def _refuses(self, data: InMemory) -> str | None:
+        weights = {name: like([1.0], data.pattern) for name in self._weights}
+        return SOLVERS[self.solver].refuses(self._problem(data, None, weights))
+
+    def _iteration_limit(self, *, drawn: bool = True) -> int:
+        # Gradual steps trade the clusters of the spectral start for fit, and the best trade is an early one.
+        gradual = drawn and self.init == "spectral" and SOLVERS[self.solver].gradual
+        return SHORT if self.max_iter is None and gradual else super()._iteration_limit(drawn=drawn)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._missing and SOLVERS[self.solver].takes_missing
+        return tags
