@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import MODELS, PlainNMF, comparison, knn_graph, metrics, plots
+from lognmf import MODELS, PlainNMF, comparison, graph, knn_graph, metrics, plots
 from lognmf.clustering import cluster
 from lognmf.comparison import Row, choose, compare
-from lognmf.models import validation
 
 QUICK = {"max_iter": 15, "eval_every": 5}
 
@@ -71,7 +70,8 @@ def test_without_labels_there_is_no_agreement(X):
 def built(monkeypatch):
     """Numbers of neighbours of the graphs that are searched for."""
     found = []
-    monkeypatch.setattr(validation, "knn_graph", lambda X, k: found.append(k) or knn_graph(X, k))
+    build = graph._knn_graph
+    monkeypatch.setattr(graph, "_knn_graph", lambda X, k, how: found.append(k) or build(X, k, how))
     return found
 
 

@@ -100,7 +100,7 @@ class TestTorchEstimators:
             "inverse": (model.inverse_transform(model.embedding_), twin.inverse_transform(twin.embedding_)),
         }
         if hasattr(model, "outliers"):
-            results["outliers"] = (model.outliers(tensor), twin.outliers(X))
+            results["outliers"] = (model.outliers(), twin.outliers())
             results["share"] = (model.outlier_share_, twin.outlier_share_)
         for what, (ours, theirs) in results.items():
             assert is_torch(ours), what

@@ -9,6 +9,7 @@ from lognmf import MODELS, fit_grid
 from lognmf.core.terms import ROW_NORMS
 from lognmf.core.terms.robust import kept_share
 from lognmf.grid import fit as module
+from lognmf.models import engine
 from problems import samples
 
 
@@ -21,13 +22,13 @@ def X(rng):
 def fits(monkeypatch):
     """How many settings were fitted, batch by batch."""
     counted = []
-    iterate = module.iterate
+    iterate = engine.iterate
 
     def counting(rule, state, **options):
         counted.append(state.batch)
         return iterate(rule, state, **options)
 
-    monkeypatch.setattr(module, "iterate", counting)
+    monkeypatch.setattr(engine, "iterate", counting)
     return counted
 
 

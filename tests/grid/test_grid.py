@@ -156,7 +156,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments_are_refused_before_any_work(case, X, monkeypatch):
     options, error, words = BAD[case]
-    monkeypatch.setattr("lognmf.grid.fit.iterate", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("lognmf.models.engine.iterate", lambda *_, **__: pytest.fail("work was done"))
     arguments = {"model": "LS-NMF", "X": X, "grid": {"lam": [1.0]}} | options
     with pytest.raises(error, match=words):
         fit_grid(**arguments)
@@ -230,11 +230,11 @@ def test_interrupted_and_resumed(kill, tmp_path):
 
 
 def test_nothing_is_computed_twice(X, tmp_path, monkeypatch):
-    from lognmf.grid import fit as module
+    from lognmf.models import engine
 
     grid = {"lam": [0.1, 1.0, 10.0]}
     first = fit_grid("LS-NMF", X, grid, max_iter=5, store=tmp_path / "rows.sqlite")
-    monkeypatch.setattr(module, "iterate", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr(engine, "iterate", lambda *_, **__: pytest.fail("work was done"))
     again = fit_grid("LS-NMF", X, grid, max_iter=5, store=tmp_path / "rows.sqlite")
     assert again.rows == first.rows
     with pytest.raises(ValueError, match="rows of another run"):

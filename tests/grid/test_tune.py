@@ -147,6 +147,6 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments_are_refused_before_any_work(case, X, monkeypatch):
     options, error, words = BAD[case]
-    monkeypatch.setattr("lognmf.grid.fit.iterate", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("lognmf.models.engine.iterate", lambda *_, **__: pytest.fail("work was done"))
     with pytest.raises(error, match=words):
         tune(**{"X": X, "n_components": 3, **options})

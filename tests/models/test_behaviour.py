@@ -157,7 +157,7 @@ class TestOutliers:
     def test_of_the_fit_and_of_others(self, digits):
         """Exchanged samples are not the fit's, though the whole error is the same."""
         model = RobustLogSparseNMF(6, lam=1.0, gamma=0.1, max_iter=50, random_state=0).fit(digits)
-        S = model.outliers(digits)
+        S = model.outliers()
         np.testing.assert_allclose(np.linalg.norm(S, axis=1), model.outlier_norm_, atol=1e-10)
         np.testing.assert_allclose(
             model.outlier_norm_, model.outlier_share_ * model.residual_norm_, atol=1e-12
@@ -165,6 +165,21 @@ class TestOutliers:
         swapped = np.concatenate([digits[1::-1], digits[2:]])
         expected = model.outliers(digits[1::-1])  # others: coded by transform
         np.testing.assert_allclose(model.outliers(swapped)[:2], expected, atol=1e-10)
+
+    def test_are_not_recognised(self, digits):
+        """Given samples are coded anew, also those of the fit; their codes may be given too."""
+        model = RobustLogSparseNMF(6, lam=1.0, gamma=0.1, max_iter=50, random_state=0).fit(digits)
+        np.testing.assert_allclose(model.outliers(digits, model.embedding_), model.outliers(), atol=1e-12)
+        coded = model.outliers(digits, model.transform(digits))
+        np.testing.assert_allclose(model.outliers(digits), coded, atol=1e-12)
+        assert not np.allclose(coded, model.outliers(), atol=1e-6)
+
+    def test_of_the_fit_need_its_data(self, digits):
+        model = RobustLogSparseNMF(3, max_iter=5, random_state=0).fit(digits)
+        copy = pickle.loads(pickle.dumps(model))
+        with pytest.raises(ValueError, match=r"does not hold the samples.*outliers\(X, model.embedding_\)"):
+            copy.outliers()
+        np.testing.assert_allclose(copy.outliers(digits, copy.embedding_), model.outliers())
 
 
 class TestProgress:

@@ -163,7 +163,7 @@ def test_missing_entries_are_refused_in_words(digits):
 def test_outliers_of_a_fast_fit_belong_to_it(rng):
     X = samples(rng, 30, 12)
     model = MODELS["RLS-NMF"](3, solver="cd", gamma=0.3, random_state=0).fit(X)
-    S = model.outliers(X)
+    S = model.outliers()
     np.testing.assert_allclose(np.linalg.norm(S, axis=1), model.outlier_norm_, atol=1e-9)
     fit = product(X, model.components_.T[:, None, :])
     assert fit.shape == (30, 1, 3)

@@ -8,8 +8,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
-from lognmf import MODELS, LogSparseNMF, knn_graph, metrics
-from lognmf.models import spectral_start, validation
+from lognmf import MODELS, LogSparseNMF, graph, knn_graph, metrics
+from lognmf.models import starts
 from lognmf.models.starts import spectral
 from problems import samples
 
@@ -83,7 +83,7 @@ class TestEmbedding:
         scale = 1 / np.sqrt(W.sum(axis=1))
         vectors = np.linalg.eigh(scale[:, None] * W.toarray() * scale)[1][:, -k:] * scale[:, None]
         pieces = connected_components(W)[0]
-        E = spectral_start._embedding(sp.csr_array(W), k, pieces, np.random.RandomState(0))
+        E = starts._embedding(sp.csr_array(W), k, pieces, np.random.RandomState(0))
         assert E.shape == vectors.shape
         assert scipy.linalg.subspace_angles(E, vectors).max() < 1e-5
 
@@ -92,7 +92,7 @@ class TestEmbedding:
 
     @pytest.mark.parametrize("large", [10, 1000])
     def test_in_pieces(self, large, rng, monkeypatch):
-        monkeypatch.setattr(spectral_start, "LARGE", large)
+        monkeypatch.setattr(starts, "LARGE", large)
         self.assert_leading(sp.block_diag([self.connected(rng, n) for n in (20, 30, 40)], format="csr"), 5)
 
     def test_chains(self):
@@ -100,8 +100,8 @@ class TestEmbedding:
         self.assert_leading(sp.block_diag([self.chain(300), self.chain(200)], format="csr"), 6)
 
     def test_what_does_not_converge_gives_what_it_has(self, rng, monkeypatch):
-        monkeypatch.setattr(spectral_start, "RESTARTS", 1)
-        E = spectral_start._embedding(self.chain(3000), 40, 1, np.random.RandomState(0))
+        monkeypatch.setattr(starts, "RESTARTS", 1)
+        E = starts._embedding(self.chain(3000), 40, 1, np.random.RandomState(0))
         assert E.shape[1] <= 40
         assert np.isfinite(E).all()
 
@@ -144,18 +144,20 @@ class TestGraphIsSearchedOnce:
         """Graphs that were searched for, by whoever asks."""
         found = []
 
-        def counted(X, k):
-            found.append(k)
-            return knn_graph(X, k)
+        build = graph._knn_graph
 
-        monkeypatch.setattr(validation, "knn_graph", counted)
+        def counted(X, k, weighting):
+            found.append(k)
+            return build(X, k, weighting)
+
+        monkeypatch.setattr(graph, "_knn_graph", counted)
         return found
 
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
             ({}, [5]),
-            ({"n_neighbors": 7}, [7, 5]),
+            ({"n_neighbors": 7}, [5, 7]),
             ({"lam": 0}, [5]),
             ({"graph": None}, [5]),
             ({"init": "random"}, [5]),
