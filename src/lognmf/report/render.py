@@ -1,0 +1,156 @@
+"""A page as one HTML document, its style and script inside; nothing is fetched. The template has the markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib.resources import files
+from itertools import count, groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lognmf.files import new_file
+from lognmf.report.page import Figure, Page, Section, Table
+from lognmf.report.table import table_context
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+__all__ = ["render", "write_page"]
+
+_PIXELS_PER_INCH = 96
+"""Of a page, by the standard."""
+
+_SHARPNESS = 2
+"""Pixels of a photograph for each pixel of the page."""
+
+_LARGEST_DRAWING = 400_000
+"""Bytes of an SVG above which a PNG is easier on the reader's browser."""
+
+
+def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
+    """Write ``page`` as one HTML file, which appears complete or not at all.
+
+    Parameters
+    ----------
+    page : Page
+        What to write.
+    path : path
+        The file. An existing one is replaced.
+
+    Returns
+    -------
+    Path
+        The file, as an absolute path.
+    """
+    text = render(page)
+    with new_file(path, force=True) as fresh:
+        fresh.write_text(text, encoding="utf-8", newline="\n")
+    return Path(path).resolve()
+
+
+def render(page: Page) -> str:
+    """The page as an HTML document; the same page gives the same text."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.filters |= {"words": _words, "by_list": _by_list, "digest": _digest}
+    return environment.from_string(_resource("page.html.j2")).render(
+        page=page,
+        sections=_sections(page),
+        style=_resource("style.css").strip(),
+        script=_resource("script.js").strip(),
+    )
+
+
+def _resource(name: str) -> str:
+    return files("lognmf.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """Hash by which the page's security policy allows just this style or script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _words(text: str) -> Any:
+    """Escaped text; what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
+
+
+def _by_list(text: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
+    """Runs of lines, and whether they are entries of a list: those start with a dash."""
+    for listed, lines in groupby(text, key=lambda line: line.startswith("- ")):
+        yield listed, list(lines)
+
+
+def _sections(page: Page) -> list[dict[str, Any]]:
+    """What the template shows of the sections; their anchors are named first, those of their items then."""
+    name = _anchors()
+    sections = [(name(section.title), section) for section in page.sections]
+    return [_section(section, anchor, name) for anchor, section in sections]
+
+
+def _section(section: Section, anchor: str, name: Callable[[str], str]) -> dict[str, Any]:
+    items = [_item(item, name(item.title)) for item in section.items]
+    return {
+        "anchor": anchor,
+        "title": section.title,
+        "text": section.text,
+        "contents": items,
+        "listed": [item for item in items if item["title"]],
+    }
+
+
+def _item(item: Table | Figure, anchor: str) -> dict[str, Any]:
+    if isinstance(item, Table):
+        return {"anchor": anchor, "image": None, **table_context(item, anchor)}
+    return {"anchor": anchor, "title": item.title, "caption": item.caption, "image": _image(item.figure)}
+
+
+def _anchors() -> Callable[[str], str]:
+    """A function that turns titles into anchors, each used once."""
+    used = {"content", "facts", "theme"}
+
+    def name(title: str) -> str:
+        word = "-".join(re.findall(r"[a-z0-9]+", title.lower())) or "part"
+        candidates = (word if i == 1 else f"{word}-{i}" for i in count(1))
+        anchor = next(candidate for candidate in candidates if candidate not in used)
+        used.add(anchor)
+        return anchor
+
+    return name
+
+
+def _image(figure: Drawing) -> dict[str, Any]:
+    """A figure as an SVG, which a dark page inverts; as a PNG if it shows photographs or is very large."""
+    from matplotlib.image import AxesImage
+
+    width, height = (round(inches * _PIXELS_PER_INCH) for inches in figure.get_size_inches())
+    content = b"" if figure.findobj(AxesImage) else _svg(figure)
+    drawing = 0 < len(content) <= _LARGEST_DRAWING
+    kind, form = ("drawing", "svg+xml") if drawing else ("photo", "png")
+    encoded = base64.b64encode(content if drawing else _png(figure)).decode()
+    return {"kind": kind, "uri": f"data:image/{form};base64,{encoded}", "width": width, "height": height}
+
+
+def _svg(figure: Drawing) -> bytes:
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    # Letters as paths, because a picture inside a page has no fonts; with the salt its names repeat.
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "lognmf"}):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return file.getvalue()
+
+
+def _png(figure: Drawing) -> bytes:
+    file = io.BytesIO()
+    dpi = _SHARPNESS * _PIXELS_PER_INCH
+    figure.savefig(file, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    return file.getvalue()
