@@ -15,7 +15,7 @@ import lognmf
 from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, load
 from lognmf.cli import fit, options
 from lognmf.cli import main as cli
-from lognmf.cli.errors import OPTIONS
+from lognmf.cli.options import OPTIONS
 from lognmf.cli.write import COMPARISON_FILES, FILES
 from lognmf.comparison import compare
 from lognmf.core.solvers import SOLVERS

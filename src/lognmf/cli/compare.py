@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from lognmf.cli import options
-from lognmf.cli.errors import interruptible, worded
+from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
 
 if TYPE_CHECKING:

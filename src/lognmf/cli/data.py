@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 
 from lognmf import datasets
 from lognmf.cli import options
-from lognmf.cli.errors import interruptible, worded
+from lognmf.cli.options import interruptible, worded
 from lognmf.datasets import places
 from lognmf.datasets.registry import Entry, find
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from lognmf.cli import options
-from lognmf.cli.errors import OPTIONS, interruptible, worded
+from lognmf.cli.options import OPTIONS, interruptible, worded
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from lognmf.models import MODELS
@@ -82,8 +82,9 @@ def fit(
 ) -> None:
     """Factorise a data matrix, cluster its samples and write a result folder.
 
-    Options that are not given have the model's defaults. With --tune, weights that are not given
-    are chosen; so is the number of iterations if the initialisation is spectral, the default then.
+    Options that are not given keep the model's defaults. --tune chooses the weights that are not
+    given. Without --init it uses the spectral initialisation where the model has it; with that
+    initialisation it also chooses the number of iterations, unless --max-iter is given.
     """
     parameters = {
         "n_components": components,

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         sys.exit(f'The command line needs {" and ".join(missing)}: run pip install "lognmf[cli]".')
-    from lognmf.cli.errors import complain
+    from lognmf.cli.options import complain
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     # SIGTERM cleans up as Ctrl-C does.

@@ -75,7 +75,7 @@ def _story(rows: Sequence[Row], clusters: int) -> list[str]:
     """How the table is sorted, and what it does not show."""
     if any(row.accuracy is not None for row in rows):
         order = (
-            "The models are sorted by accuracy. Each was run once with its default settings, so small "
+            "The models are sorted by accuracy. Each was run with one seed and default weights, so small "
             "differences are not meaningful."
         )
     else:

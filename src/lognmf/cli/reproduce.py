@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from lognmf.cli.errors import interruptible, worded
+from lognmf.cli.options import interruptible, worded
 from lognmf.paper.executors import EXECUTORS
 from lognmf.paper.protocol import PRESETS
 from lognmf.paper.tables import DATASETS, FIGURES, TABLES
