@@ -193,13 +193,13 @@ def model_names(models: Sequence[str] | None = None) -> list[str]:
     """
     if models is None:
         return list(MODELS)
-    known = {name.lower(): name for name in MODELS}
-    unknown = [name for name in models if name.lower() not in known]
+    allowed = {name.lower(): name for name in MODELS}
+    unknown = [name for name in models if name.lower() not in allowed]
     if unknown or not models:
         got = ", ".join(map(repr, unknown)) or "none"
-        msg = f"models must be among {', '.join(known)}; got {got}."
+        msg = f"models must be among {', '.join(allowed)}; got {got}."
         raise ValueError(msg)
-    return list(dict.fromkeys(known[name.lower()] for name in models))
+    return list(dict.fromkeys(allowed[name.lower()] for name in models))
 
 
 def filled_columns(rows: Sequence[Row]) -> dict[str, Column]:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import normalize
 
 import lognmf
 from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, load
-from lognmf.cli import fit, options
+from lognmf.cli import fit, options, read
 from lognmf.cli import main as cli
 from lognmf.cli.options import OPTIONS
 from lognmf.cli.write import COMPARISON_FILES, FILES
@@ -263,6 +263,17 @@ def test_the_rows_are_those_of_the_function(run, here, X):
     expected = compare(X, 3, models=["NMF", "RLS-NMF"], max_iter=20)
     for row, mine in zip(summary(here / "r")["results"], expected, strict=True):
         assert row | {"seconds": 0} == vars(mine) | {"seconds": 0}
+
+
+@blank
+def test_the_data_are_checked_once_before_they_are_scaled(run, X, monkeypatch):
+    checked = []
+    check = read.check_samples
+    monkeypatch.setattr(
+        read, "check_samples", lambda *given, **more: checked.append(1) or check(*given, **more)
+    )
+    assert run("compare", "x.npy", *QUICK)[0] == 0
+    assert checked == [1]
 
 
 @blank

@@ -143,10 +143,10 @@ def _estimator(name: str, given: Mapping[str, Any]) -> Any:
     if name not in _MODELS:
         msg = f"--model must be one of {options.MODEL_NAMES}; got {name!r}."
         raise ValueError(msg)
-    known = _MODELS[name]().get_params()
+    accepted = _MODELS[name]().get_params()
     for parameter in given:
-        if parameter not in known:
-            takes = ", ".join(option for key, option in OPTIONS.items() if key in known)
+        if parameter not in accepted:
+            takes = ", ".join(option for key, option in OPTIONS.items() if key in accepted)
             msg = (
                 f"{OPTIONS[parameter]} does nothing for {name}, which takes {takes}: "
                 "leave it out, or choose another --model."

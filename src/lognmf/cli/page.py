@@ -57,7 +57,7 @@ def comparison_page(
         ),
         _facts(summary),
         (
-            Highlight(fitted[0].model, "best model"),
+            Highlight(fitted[0].model, "first in the table"),
             *_score(fitted[0]),
             Highlight(f"{n} × {p}", "samples × features"),
             Highlight(f"{sum(row.seconds or 0 for row in fitted):.1f} s", f"for {len(fitted)} fits"),
@@ -154,16 +154,16 @@ def _settings(parameters: Mapping[str, Mapping[str, Any]]) -> Table:
         (name for name in values if not _same(values[name])), key=lambda name: name not in _WEIGHTS
     )
     rows = tuple(
-        (model, tuple(Cell(_word(known.get(name))) for name in names)) for model, known in parameters.items()
+        (model, tuple(Cell(_word(own.get(name))) for name in names)) for model, own in parameters.items()
     )
     caption = "Only those in which the models differ."
     return Table("Parameters", caption, tuple(names), rows, "model", "g", best="")
 
 
 def _values(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Any]]:
-    names = dict.fromkeys(name for known in parameters.values() for name in known)
-    names = {name: None for name in names if name not in _SILENT}
-    return {name: [known.get(name) for known in parameters.values()] for name in names}
+    """Values by parameter, one per model and None where it does not have that parameter."""
+    names = dict.fromkeys(name for own in parameters.values() for name in own if name not in _SILENT)
+    return {name: [own.get(name) for own in parameters.values()] for name in names}
 
 
 def _same(values: Sequence[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What a page is made of: cells, tables, figures and sections. All text is plain; nothing in it is HTML."""
+"""The contents of a page: cells, tables, figures and sections. All text is plain; none of it is HTML."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["render", "write_page"]
 
 _PIXELS_PER_INCH = 96
-"""Of a page, by the standard."""
+"""CSS pixels per inch."""
 
 _SHARPNESS = 2
 """Pixels of a photograph for each pixel of the page."""
@@ -177,7 +177,7 @@ def _table(table: Table, anchor: str) -> dict[str, Any]:
         "caption": table.caption,
         "corner": table.corner,
         "tolerances": (f"{table.tolerance:g}", f"{_LARGE * table.tolerance:g}") if has_paper else (),
-        # The order of the first click: the best numbers come first.
+        # The order after the first click: best numbers first.
         "columns": [
             (title, "ascending" if _direction(table, j) < 0 else "descending")
             for j, title in enumerate(table.columns)
