@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from lognmf import MODELS, PlainNMF, comparison, graph, knn_graph, metrics, plots
 from lognmf.clustering import cluster
-from lognmf.comparison import Row, choose, compare
+from lognmf.comparison import Row, compare, model_names
 
 QUICK = {"max_iter": 15, "eval_every": 5}
 
@@ -123,7 +123,7 @@ def test_torch_tensors(X, y):
     classes = torch.tensor(np.unique(y, return_inverse=True)[1])
     for name, row in by_name(compare(torch.tensor(X), 3, y=classes, **options)).items():
         assert row.accuracy == expected[name].accuracy
-        assert row.reconstruction_error == pytest.approx(expected[name].reconstruction_error)
+        assert row.reconstruction_err == pytest.approx(expected[name].reconstruction_err)
 
 
 def test_a_single_sample():
@@ -245,8 +245,8 @@ def test_missing_entries_are_left_out_by_those_who_can(X):
 
 
 def test_names_are_taken_in_any_case_and_once():
-    assert choose() == list(MODELS)
-    assert choose(["Rls-nmf", "NMF", "nmf"]) == ["RLS-NMF", "NMF"]
+    assert model_names() == list(MODELS)
+    assert model_names(["Rls-nmf", "NMF", "nmf"]) == ["RLS-NMF", "NMF"]
 
 
 # Figures -------------------------------------------------------------------------------

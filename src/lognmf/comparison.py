@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,21 +18,30 @@ from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, check_finite, read_samples
 from lognmf.parameters import check_integer
 
-__all__ = ["COLUMNS", "Row", "agreement", "choose", "compare", "known_columns"]
+__all__ = ["Column", "Row", "compare", "filled_columns", "label_scores", "model_names"]
 
-COLUMNS = {
-    "accuracy": ("accuracy", ".3f", 1),
-    "NMI": ("nmi", ".3f", 1),
-    "purity": ("purity", ".3f", 1),
-    "cut": ("normalized_cut", ".3f", -1),
-    "sparse U": ("sparseness_U", ".3f", 0),
-    "sparse V": ("sparseness_V", ".3f", 0),
-    "error": ("reconstruction_error", "#.4g", -1),
-    "iter": ("n_iter", "d", 0),
-    "seconds": ("seconds", ".2f", -1),
+
+class Column(NamedTuple):
+    """A column of a table of rows: field of `Row`, number format, and which numbers are better."""
+
+    field: str
+    form: str
+    better: int
+    """1 if higher is better, -1 if lower is better, 0 if neither."""
+
+
+_COLUMNS = {
+    "accuracy": Column("accuracy", ".3f", 1),
+    "NMI": Column("nmi", ".3f", 1),
+    "purity": Column("purity", ".3f", 1),
+    "cut": Column("normalized_cut", ".3f", -1),
+    "sparse U": Column("sparseness_U", ".3f", 0),
+    "sparse V": Column("sparseness_V", ".3f", 0),
+    "error": Column("reconstruction_err", "#.4g", -1),
+    "iter": Column("n_iter", "d", 0),
+    "seconds": Column("seconds", ".2f", -1),
 }
-"""Columns of a comparison: fields of `Row`, how they are written, and whether higher (1), lower (-1) or
-neither is better."""
+"""Columns of a comparison, by their titles."""
 
 _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
 """What data can do to a model, torch's RuntimeErrors included; anything else is a bug and is raised."""
@@ -40,7 +49,7 @@ _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
 
 @dataclass(frozen=True)
 class Row:
-    """How one model did; what is not known is None.
+    """Scores of one model; None where a number is not available.
 
     Parameters
     ----------
@@ -49,25 +58,25 @@ class Row:
     class_name : str
         Name of the estimator's class.
     accuracy, nmi, purity : float
-        Agreement of the clusters with the true labels, if there are some.
+        Agreement of the clusters with the true labels, if given.
     normalized_cut : float
-        Of the clusters on the neighbour graph; lower is better.
+        Normalised cut of the neighbour graph by the clusters; lower is better.
     clusters : int
-        Clusters found: fewer than asked for where V has fewer distinct rows.
+        Number of clusters, which is less than requested where V has fewer distinct rows.
     sparseness_U, sparseness_V : float
         Hoyer's sparseness of the factors.
-    reconstruction_error : float
+    reconstruction_err : float
         ``‖X − V Uᵀ‖_F``.
     objective : float
-        The model's own; not comparable between models.
+        Final value of the model's own objective; not comparable between models.
     n_iter : int
-        Iterations.
+        Number of iterations.
     stop_reason : str
         Why the fit ended.
     seconds : float
-        Wall-clock time of the fit, without the graph, which all models share.
+        Wall-clock time of the fit, without building the graph, which all models share.
     error : str
-        Why there are no results.
+        Why the model has no results.
     """
 
     model: str
@@ -79,7 +88,7 @@ class Row:
     clusters: int | None = None
     sparseness_U: float | None = None
     sparseness_V: float | None = None
-    reconstruction_error: float | None = None
+    reconstruction_err: float | None = None
     objective: float | None = None
     n_iter: int | None = None
     stop_reason: str | None = None
@@ -102,14 +111,14 @@ def compare(
 ) -> list[Row]:
     """Fit models to the same data, cluster by k-means on V and score the clusters.
 
-    A model that cannot take the data becomes a row with its message, and the next one
-    runs. Settings that no model takes are refused before any work.
+    If a model cannot take the data, its row holds the error message and the next model runs.
+    Settings that no model accepts are refused before the first fit.
 
     Parameters
     ----------
     X : array-like, sparse matrix or torch tensor of shape (n, p)
-        Samples in rows. NaN marks a missing entry; models that cannot leave it out become a row
-        with their message.
+        Samples in rows. NaN marks a missing entry; the row of a model that cannot handle missing
+        entries holds an error message.
     n_components : int
         Number of components k.
     y : array-like of shape (n,), optional
@@ -119,23 +128,22 @@ def compare(
     models : sequence of str, optional
         Names from ``MODELS`` in any case; default all, in the paper's order.
     n_neighbors : int, default=5
-        Neighbours per sample in the graph of the normalised cut, which the models with a
-        graph share; at most n − 1 are used.
+        Neighbours per sample in the graph of the normalised cut, which is also the graph of the
+        models that have one; at most n − 1 are used.
     random_state : int or None, default=0
-        For the starts of the models and of k-means.
+        Seed for the initialisation of the models and of k-means.
     on_start : callable, optional
         Called as ``on_start(name, estimator)`` before each fit.
     on_done : callable, optional
         Called as ``on_done(row, estimator)`` after each model, failed ones included.
     **options
-        Parameters of the estimators, given to those that have them.
+        Parameters of the estimators, passed to those that have them.
 
     Returns
     -------
     list of Row
-        The best first: by accuracy if labels are known, else by the normalised cut, where
-        models that found fewer clusters than asked for come after the others. Failed
-        models are last.
+        Best first: by accuracy if ``y`` is given, else by the normalised cut, where models with
+        fewer clusters than requested come after the others. Failed models are last.
 
     Examples
     --------
@@ -145,7 +153,7 @@ def compare(
     >>> sorted(row.model for row in rows)
     ['NMF', 'ONMF']
     """
-    names = choose(models)
+    names = model_names(models)
     options |= {"n_components": n_components, "n_neighbors": n_neighbors, "random_state": random_state}
     estimators = _estimators(names, options)
     samples = read_samples(X)
@@ -167,67 +175,34 @@ def compare(
     return sorted(rows, key=_rank)
 
 
-def choose(models: Sequence[str] | None = None) -> list[str]:
-    """The paper's names of ``models``, each once; all of them by default.
+def model_names(models: Sequence[str] | None = None) -> list[str]:
+    """The paper's names of ``models``, given in any case, each once and in their order; by default all.
 
-    Parameters
-    ----------
-    models : sequence of str, optional
-        Names from ``MODELS``, in any case.
-
-    Returns
-    -------
-    list of str
-        In the order given.
-
-    Examples
-    --------
-    >>> choose(["rls-nmf", "NMF"])
+    >>> model_names(["rls-nmf", "NMF"])
     ['RLS-NMF', 'NMF']
     """
     if models is None:
         return list(MODELS)
-    known = {name.lower(): name for name in MODELS}
-    unknown = [name for name in models if name.lower() not in known]
+    allowed = {name.lower(): name for name in MODELS}
+    unknown = [name for name in models if name.lower() not in allowed]
     if unknown or not models:
         got = ", ".join(map(repr, unknown)) or "none"
-        msg = f"models must be among {', '.join(known)}; got {got}."
+        msg = f"models must be among {', '.join(allowed)}; got {got}."
         raise ValueError(msg)
-    return list(dict.fromkeys(known[name.lower()] for name in models))
+    return list(dict.fromkeys(allowed[name.lower()] for name in models))
 
 
-def known_columns(rows: Sequence[Row]) -> dict[str, tuple[str, str, int]]:
-    """Those of the `COLUMNS` that some model has.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        As from `compare`.
-
-    Returns
-    -------
-    dict
-    """
+def filled_columns(rows: Sequence[Row]) -> dict[str, Column]:
+    """The columns, by their titles, in which at least one row has a value."""
     return {
         title: column
-        for title, column in COLUMNS.items()
-        if any(getattr(row, column[0]) is not None for row in rows)
+        for title, column in _COLUMNS.items()
+        if any(getattr(row, column.field) is not None for row in rows)
     }
 
 
-def agreement(y: Any, labels: Any) -> dict[str, float]:
-    """Accuracy, NMI and purity of clusters.
-
-    Parameters
-    ----------
-    y, labels : array-like of shape (n,)
-        True classes, of any type, and clusters.
-
-    Returns
-    -------
-    dict
-        ``accuracy``, ``nmi`` and ``purity``.
-    """
+def label_scores(y: Any, labels: Any) -> dict[str, float]:
+    """Accuracy, NMI and purity of clusters ``labels`` against true classes ``y`` of any type."""
     codes = np.unique(to_numpy(y) if is_torch(y) else y, return_inverse=True)[1]
     return {
         "accuracy": metrics.clustering_accuracy(codes, labels),
@@ -273,7 +248,7 @@ def _run(
         model._fit(samples, graphs=graphs)
         seconds = time.perf_counter() - began
         labels = cluster(model.embedding_, n_clusters, random_state=model.random_state)
-        scores: dict[str, Any] = {} if y is None else agreement(y, labels)
+        scores: dict[str, Any] = {} if y is None else label_scores(y, labels)
         return Row(
             name,
             type(model).__name__,
@@ -282,7 +257,7 @@ def _run(
             clusters=int(labels.max()) + 1,
             sparseness_U=metrics.hoyer_sparseness(model.components_),
             sparseness_V=metrics.hoyer_sparseness(model.embedding_),
-            reconstruction_error=model.reconstruction_err_,
+            reconstruction_err=model.reconstruction_err_,
             objective=model.objective_,
             n_iter=model.n_iter_,
             stop_reason=model.stop_reason_,

@@ -1,7 +1,9 @@
 """The command line as a user meets it."""
 
 import csv
+import importlib
 import json
+import re
 import signal
 
 import numpy as np
@@ -11,9 +13,13 @@ from sklearn.preprocessing import normalize
 
 import lognmf
 from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, load
+from lognmf.cli import fit, options, read
 from lognmf.cli import main as cli
+from lognmf.cli.options import OPTIONS
 from lognmf.cli.write import COMPARISON_FILES, FILES
 from lognmf.comparison import compare
+from lognmf.core.solvers import SOLVERS
+from lognmf.core.terms import PENALTIES, ROW_NORMS
 from lognmf.models.base import FactorModel
 
 blank = pytest.mark.usefixtures("no_pictures")
@@ -99,7 +105,7 @@ def test_every_option_reaches_the_estimator(run, here, X):
         "n_neighbors": 4, "init": "nndsvda", "n_init": 2, "max_iter": 11, "tol": 0.0, "n_components": 2,
         "random_state": 9,
     }  # fmt: skip
-    arguments = [word for name, value in options.items() for word in (cli._OPTIONS[name], value)]
+    arguments = [word for name, value in options.items() for word in (OPTIONS[name], value)]
     assert run("fit", "x.npy", *arguments, "--out", "r")[0] == 0
     assert summary(here / "r")["settings"]["parameters"] == RobustLogSparseNMF(**options).get_params()
 
@@ -184,6 +190,22 @@ def test_version_and_help(run):
     assert "fit" in "".join(run()[1:])
 
 
+@pytest.mark.parametrize(
+    ("registry", "name"), [(PENALTIES, "huber"), (SOLVERS, "newton"), (ROW_NORMS, "l7"), (MODELS, "XNMF")]
+)
+def test_help_lists_what_is_registered(run, monkeypatch, registry, name):
+    monkeypatch.setitem(registry, name, next(iter(registry.values())))
+    monkeypatch.setenv("COLUMNS", "300")
+    for module in (options, fit):
+        importlib.reload(module)
+    try:
+        assert re.search(rf"(one|One) of .*\b{name.lower()}\b", run("fit", "--help")[1])
+    finally:
+        monkeypatch.undo()
+        for module in (options, fit):
+            importlib.reload(module)
+
+
 # A comparison --------------------------------------------------------------------------
 
 
@@ -241,6 +263,17 @@ def test_the_rows_are_those_of_the_function(run, here, X):
     expected = compare(X, 3, models=["NMF", "RLS-NMF"], max_iter=20)
     for row, mine in zip(summary(here / "r")["results"], expected, strict=True):
         assert row | {"seconds": 0} == vars(mine) | {"seconds": 0}
+
+
+@blank
+def test_the_data_are_checked_once_before_they_are_scaled(run, X, monkeypatch):
+    checked = []
+    check = read.check_samples
+    monkeypatch.setattr(
+        read, "check_samples", lambda *given, **more: checked.append(1) or check(*given, **more)
+    )
+    assert run("compare", "x.npy", *QUICK)[0] == 0
+    assert checked == [1]
 
 
 @blank

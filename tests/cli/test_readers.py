@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from PIL import Image
 
 from lognmf import datasets
-from lognmf.cli.read import FORMATS, read_table
+from lognmf.cli.formats import FORMATS
+from lognmf.cli.read import read_data
 
-NAMES = ["alpha", "b c", "δ"]
+NAMES = ("alpha", "b c", "δ")
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def write(path, X):
 
 @pytest.mark.parametrize("ending", FORMATS)
 def test_every_format_round_trips(tmp_path, X, ending):
-    table = read_table(write(tmp_path / f"my data{ending}", X))
+    table = read_data(write(tmp_path / f"my data{ending}", X))
     dense = table.X.toarray() if sp.issparse(table.X) else table.X
     np.testing.assert_allclose(dense, X, atol=1e-15)
     assert table.name == "my data"
@@ -68,32 +69,32 @@ def test_every_format_round_trips(tmp_path, X, ending):
 
 def test_endings_may_be_capital(tmp_path, X):
     path = write(tmp_path / "x.npy", X).rename(tmp_path / "X.NPY")
-    np.testing.assert_array_equal(read_table(path).X, X)
+    np.testing.assert_array_equal(read_data(path).X, X)
 
 
 def test_digits():
-    table = read_table("digits")
+    table = read_data("digits")
     assert table.X.shape == (1797, 64)
     assert table.image_shape == (8, 8)
     assert table.name == "digits"
     assert sorted(set(table.y)) == list(range(10))
-    np.testing.assert_array_equal(read_table("digits", "target").y, table.y)
+    np.testing.assert_array_equal(read_data("digits", "target").y, table.y)
 
 
 def test_digits_with_labels_of_ones_own(tmp_path):
     path = tmp_path / "even.txt"
     path.write_text("\n".join(["odd", "even"] * 898 + ["odd"]))
-    assert set(read_table("digits", path).y) == {"odd", "even"}
+    assert set(read_data("digits", path).y) == {"odd", "even"}
 
 
 @pytest.mark.parametrize("name", ["yale", "Yale", "pendigits"])
 def test_named_data_sets(data_home, name):
-    table, found = read_table(name), datasets.load(name, data_home=data_home)
+    table, found = read_data(name), datasets.load(name, data_home=data_home)
     np.testing.assert_array_equal(table.X, found.X)
     np.testing.assert_array_equal(table.y, found.y)
     assert table.name == name.lower()
     assert table.image_shape == found.image_shape
-    assert table.feature_names == (None if found.feature_names is None else list(found.feature_names))
+    assert table.feature_names == found.feature_names
 
 
 @pytest.fixture
@@ -108,34 +109,34 @@ def pictures(tmp_path, rng):
 
 
 def test_a_folder_of_pictures(pictures):
-    table = read_table(pictures)
+    table = read_data(pictures)
     assert table.X.shape == (6, 20)
     assert table.y.tolist() == ["dark"] * 3 + ["light"] * 3
     assert table.image_shape == (4, 5)
     assert table.name == "pictures"
-    assert read_table(pictures, resize=(2, 3)).X.shape == (6, 6)
+    assert read_data(pictures, resize=(2, 3)).X.shape == (6, 6)
 
 
 def test_a_folder_of_pictures_with_labels_of_ones_own(pictures):
     labels = pictures.with_name("labels.txt")
     labels.write_text("\n".join("abcabc"))
-    assert "".join(read_table(pictures, labels).y) == "abcabc"
+    assert "".join(read_data(pictures, labels).y) == "abcabc"
 
 
 def test_an_archive_of_pictures(pictures):
     archive = shutil.make_archive(pictures, "zip", pictures)
-    table = read_table(archive)
+    table = read_data(archive)
     assert table.y.tolist() == ["dark"] * 3 + ["light"] * 3
-    np.testing.assert_array_equal(table.X, read_table(pictures).X)
+    np.testing.assert_array_equal(table.X, read_data(pictures).X)
 
 
 def test_a_name_wins_over_a_folder_unless_it_is_written_otherwise(pictures, monkeypatch):
     pictures.rename(pictures.with_name("DIGITS"))
     monkeypatch.chdir(pictures.parent)
-    assert read_table("DIGITS").X.shape == (6, 20)
+    assert read_data("DIGITS").X.shape == (6, 20)
     pictures.with_name("DIGITS").rename("digits")
-    assert read_table("digits").X.shape == (1797, 64)
-    assert read_table("./digits").X.shape == (6, 20)
+    assert read_data("digits").X.shape == (1797, 64)
+    assert read_data("./digits").X.shape == (6, 20)
 
 
 @pytest.mark.parametrize("path", ["digits", "x.npy"])
@@ -143,31 +144,31 @@ def test_only_pictures_change_their_size(tmp_path, monkeypatch, X, path):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "x.npy", X)
     with pytest.raises(ValueError, match=r"resize is for a folder .* and \S+ is neither"):
-        read_table(path, resize=(2, 2))
+        read_data(path, resize=(2, 2))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, bool])
 def test_npy_keeps_the_type(tmp_path, X, dtype):
-    table = read_table(write(tmp_path / "x.npy", X.astype(dtype)))
+    table = read_data(write(tmp_path / "x.npy", X.astype(dtype)))
     assert table.X.dtype == dtype
 
 
 def test_parquet_of_single_precision_stays_single(tmp_path, X):
-    table = read_table(write(tmp_path / "x.parquet", X.astype(np.float32)))
+    table = read_data(write(tmp_path / "x.parquet", X.astype(np.float32)))
     assert table.X.dtype == np.float32
     np.testing.assert_array_equal(table.X, X.astype(np.float32))
 
 
 def test_sparse_npz(tmp_path, X):
     sp.save_npz(tmp_path / "x.npz", sp.csc_array(X))
-    table = read_table(tmp_path / "x.npz")
+    table = read_data(tmp_path / "x.npz")
     assert isinstance(table.X, sp.csr_array)
     np.testing.assert_array_equal(table.X.toarray(), X)
 
 
 def test_sparse_mat(tmp_path, X, y):
     scipy.io.savemat(tmp_path / "x.mat", {"fea": sp.csc_array(X), "gnd": y[:, None]})
-    table = read_table(tmp_path / "x.mat")
+    table = read_data(tmp_path / "x.mat")
     assert isinstance(table.X, sp.csr_array)
     np.testing.assert_array_equal(table.X.toarray(), X)
     np.testing.assert_array_equal(table.y, y)
@@ -175,7 +176,7 @@ def test_sparse_mat(tmp_path, X, y):
 
 def test_dense_mtx(tmp_path, X):
     scipy.io.mmwrite(tmp_path / "x.mtx", X)
-    table = read_table(tmp_path / "x.mtx")
+    table = read_data(tmp_path / "x.mtx")
     assert isinstance(table.X, np.ndarray)
     np.testing.assert_allclose(table.X, X)
 
@@ -185,47 +186,47 @@ def test_dense_mtx(tmp_path, X):
 
 @pytest.mark.parametrize("first", [["1", "2", "3"], ["1e-3", "", "-4"], ["nan", "0", "NA"]])
 def test_a_row_of_numbers_is_no_header(tmp_path, first):
-    table = read_table(write_rows(tmp_path / "x.csv", [first, ["4", "5", "6"]]))
+    table = read_data(write_rows(tmp_path / "x.csv", [first, ["4", "5", "6"]]))
     assert table.X.shape == (2, 3)
     assert table.feature_names is None
 
 
 @pytest.mark.parametrize("first", [["a", "b", "c"], ["1", "2", "x"], [" a", "b ", "c"]])
 def test_a_row_with_a_word_is_a_header(tmp_path, first):
-    table = read_table(write_rows(tmp_path / "x.csv", [first, ["4", "5", "6"]]))
+    table = read_data(write_rows(tmp_path / "x.csv", [first, ["4", "5", "6"]]))
     np.testing.assert_array_equal(table.X, [[4, 5, 6]])
-    assert table.feature_names == [name.strip() for name in first]
+    assert table.feature_names == tuple(name.strip() for name in first)
 
 
 def test_missing_values_are_kept_for_the_estimator(tmp_path):
-    table = read_table(write_rows(tmp_path / "x.csv", [["a", "b", "c"], ["1", "", ""], ["NA", "2.5", ""]]))
+    table = read_data(write_rows(tmp_path / "x.csv", [["a", "b", "c"], ["1", "", ""], ["NA", "2.5", ""]]))
     np.testing.assert_array_equal(table.X, [[1, np.nan, np.nan], [np.nan, 2.5, np.nan]])
 
 
 def test_whole_numbers_and_truths_are_numbers(tmp_path):
-    table = read_table(write_rows(tmp_path / "x.csv", [["a", "b"], ["1", "true"], ["2", "false"]]))
+    table = read_data(write_rows(tmp_path / "x.csv", [["a", "b"], ["1", "true"], ["2", "false"]]))
     np.testing.assert_array_equal(table.X, [[1, 1], [2, 0]])
 
 
 def test_byte_order_mark(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes("1,2\n3,4\n".encode("utf-8-sig"))
-    np.testing.assert_array_equal(read_table(path).X, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(read_data(path).X, [[1, 2], [3, 4]])
 
 
 @pytest.mark.parametrize("kinds", [["u", "v", "u"], [3, 1, 3]])
 def test_label_column(tmp_path, kinds):
     rows = [["a", "kind", "b"]] + [[i, kind, 2 * i] for i, kind in enumerate(kinds)]
-    table = read_table(write_rows(tmp_path / "x.csv", rows), "kind")
+    table = read_data(write_rows(tmp_path / "x.csv", rows), "kind")
     np.testing.assert_array_equal(table.X, [[0, 0], [1, 2], [2, 4]])
-    assert table.feature_names == ["a", "b"]
+    assert table.feature_names == ("a", "b")
     assert table.y.tolist() == kinds
 
 
 def test_label_column_of_parquet(tmp_path):
     kinds = pa.array(["u", "v", "u"]).dictionary_encode()
     pa.parquet.write_table(pa.table({"a": [1.0, 2, 3], "kind": kinds}), tmp_path / "x.parquet")
-    table = read_table(tmp_path / "x.parquet", "kind")
+    table = read_data(tmp_path / "x.parquet", "kind")
     assert table.y.tolist() == ["u", "v", "u"]
     assert table.X.shape == (3, 1)
 
@@ -233,8 +234,8 @@ def test_label_column_of_parquet(tmp_path):
 def test_the_index_of_pandas_is_no_feature(tmp_path):
     pandas = pytest.importorskip("pandas")
     pandas.DataFrame({"a": [1.0, 2]}, index=[70, 90]).to_parquet(tmp_path / "x.parquet")
-    table = read_table(tmp_path / "x.parquet")
-    assert table.feature_names == ["a"]
+    table = read_data(tmp_path / "x.parquet")
+    assert table.feature_names == ("a",)
     np.testing.assert_array_equal(table.X, [[1], [2]])
 
 
@@ -247,42 +248,42 @@ def test_the_index_of_pandas_is_no_feature(tmp_path):
 def test_arrays_are_known_by_their_names(tmp_path, X, y, data, labels, ending):
     path = tmp_path / f"x{ending}"
     (np.savez if ending == ".npz" else lambda p, **a: scipy.io.savemat(p, a))(path, **{data: X, labels: y})
-    table = read_table(path)
+    table = read_data(path)
     np.testing.assert_array_equal(table.X, X)
     np.testing.assert_array_equal(table.y, y)
 
 
 def test_a_named_matrix_wins_over_others(tmp_path, X):
     np.savez(tmp_path / "x.npz", other=X + 1, X=X)
-    np.testing.assert_array_equal(read_table(tmp_path / "x.npz").X, X)
+    np.testing.assert_array_equal(read_data(tmp_path / "x.npz").X, X)
 
 
 def test_labels_name_an_array(tmp_path, X, y):
     np.savez(tmp_path / "x.npz", X=X, y=y, kinds=y + 10)
-    np.testing.assert_array_equal(read_table(tmp_path / "x.npz", "kinds").y, y + 10)
+    np.testing.assert_array_equal(read_data(tmp_path / "x.npz", "kinds").y, y + 10)
 
 
 def test_an_array_called_y_that_is_no_label_is_left_alone(tmp_path, X):
     np.savez(tmp_path / "x.npz", X=X, y=np.arange(3))
-    assert read_table(tmp_path / "x.npz").y is None
+    assert read_data(tmp_path / "x.npz").y is None
 
 
 def test_words_in_matlab_cells_are_labels(tmp_path, X):
     words = np.array([["u"], ["v"], ["u"], ["u"], ["v"], ["v"], ["u"]], dtype=object)
     scipy.io.savemat(tmp_path / "x.mat", {"X": X, "kind": words})
-    assert "".join(read_table(tmp_path / "x.mat", "kind").y) == "uvuuvvu"
+    assert "".join(read_data(tmp_path / "x.mat", "kind").y) == "uvuuvvu"
 
 
 @pytest.mark.parametrize("ending", [".txt", ".csv"])
 def test_label_file(tmp_path, X, ending):
     labels = tmp_path / f"kinds{ending}"
     labels.write_text("u\nv\nu\nu\nv\nv\nu\n\n")
-    assert "".join(read_table(write(tmp_path / "x.npy", X), labels).y) == "uvuuvvu"
+    assert "".join(read_data(write(tmp_path / "x.npy", X), labels).y) == "uvuuvvu"
 
 
 def test_label_file_of_numbers(tmp_path, X, y):
     np.save(tmp_path / "y.npy", y[:, None])
-    table = read_table(write(tmp_path / "x.mtx", X), str(tmp_path / "y.npy"))
+    table = read_data(write(tmp_path / "x.mtx", X), str(tmp_path / "y.npy"))
     np.testing.assert_array_equal(table.y, y)
 
 
@@ -290,7 +291,7 @@ def test_a_column_wins_over_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kind").write_text("p\nq\n")
     path = write_rows(tmp_path / "x.csv", [["a", "kind"], [1, "u"], [2, "v"]])
-    assert read_table(path, "kind").y.tolist() == ["u", "v"]
+    assert read_data(path, "kind").y.tolist() == ["u", "v"]
 
 
 # Refusals ------------------------------------------------------------------------------
@@ -299,11 +300,11 @@ def test_a_column_wins_over_a_file(tmp_path, monkeypatch):
 def test_no_file(tmp_path):
     told = r"no file .*gone\.csv: give a csv, .* file, a folder .*, or the name of a data set \(semeion, .*\)"
     with pytest.raises(FileNotFoundError, match=told):
-        read_table(tmp_path / "gone.csv")
+        read_data(tmp_path / "gone.csv")
     with pytest.raises(FileNotFoundError, match="There is no file"):
-        read_table(tmp_path / "gone.zip")
+        read_data(tmp_path / "gone.zip")
     with pytest.raises(ValueError, match="holds no pictures"):
-        read_table(tmp_path)
+        read_data(tmp_path)
 
 
 def test_unknown_ending(tmp_path):
@@ -311,7 +312,7 @@ def test_unknown_ending(tmp_path):
     with pytest.raises(
         ValueError, match=r"x\.docx is of no known format.*csv, tsv, parquet, npy, npz, mat or mtx"
     ):
-        read_table(tmp_path / "x.docx")
+        read_data(tmp_path / "x.docx")
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -319,7 +320,7 @@ def test_broken_files(tmp_path, ending):
     path = tmp_path / f"x{ending}"
     path.write_bytes(b"\xff\x00 this, is\n\x9c nothing")
     with pytest.raises(ValueError, match=rf"x\{ending} cannot be read as {ending[1:]}: .*\.$") as caught:
-        read_table(path)
+        read_data(path)
     assert "\n" not in str(caught.value)
 
 
@@ -327,12 +328,12 @@ def test_broken_files(tmp_path, ending):
 def test_empty_files(tmp_path, ending):
     (tmp_path / f"x{ending}").touch()
     with pytest.raises(ValueError, match=rf"x\{ending} cannot be read as {ending[1:]}"):
-        read_table(tmp_path / f"x{ending}")
+        read_data(tmp_path / f"x{ending}")
 
 
 def test_ragged_rows(tmp_path):
     with pytest.raises(ValueError, match="Expected 2 columns, got 1"):
-        read_table(write_rows(tmp_path / "x.csv", [[1, 2], [3]]))
+        read_data(write_rows(tmp_path / "x.csv", [[1, 2], [3]]))
 
 
 def test_text_that_is_no_label(tmp_path):
@@ -340,36 +341,36 @@ def test_text_that_is_no_label(tmp_path):
     with pytest.raises(
         ValueError, match=r"Column 'kind' of .*x\.csv holds text, not numbers: name it with --labels"
     ):
-        read_table(path)
+        read_data(path)
 
 
 def test_text_in_a_table_without_names(tmp_path):
     with pytest.raises(ValueError, match=r"Column 2 of .* holds text"):
-        read_table(write_rows(tmp_path / "x.csv", [[1, 2], [3, "four"]]))
+        read_data(write_rows(tmp_path / "x.csv", [[1, 2], [3, "four"]]))
 
 
 def test_dates_are_no_numbers(tmp_path):
     with pytest.raises(ValueError, match=r"Column 'day' of .* holds date32.* values, not numbers"):
-        read_table(write_rows(tmp_path / "x.csv", [["a", "day"], [1, "2024-01-01"]]))
+        read_data(write_rows(tmp_path / "x.csv", [["a", "day"], [1, "2024-01-01"]]))
 
 
 def test_a_column_without_a_name(tmp_path):
     with pytest.raises(ValueError, match=r"Column 1 of .* has no name: it looks like row numbers"):
-        read_table(write_rows(tmp_path / "x.csv", [["", "a"], [0, 5], [1, 6]]))
+        read_data(write_rows(tmp_path / "x.csv", [["", "a"], [0, 5], [1, 6]]))
 
 
 def test_labels_that_are_nowhere(tmp_path, X):
     path = write_rows(tmp_path / "x.csv", [["a", "kind"], [1, "u"]])
     with pytest.raises(ValueError, match=r"'knd' are neither a column or array of .* \(a, kind\) nor a file"):
-        read_table(path, "knd")
+        read_data(path, "knd")
     with pytest.raises(ValueError, match=r"'knd' are neither .* nor a file"):
-        read_table(write(tmp_path / "x.npy", X), "knd")
+        read_data(write(tmp_path / "x.npy", X), "knd")
 
 
 def test_empty_labels(tmp_path):
     path = write_rows(tmp_path / "x.csv", [["a", "kind"], [1, "u"], [2, ""]])
     with pytest.raises(ValueError, match=r"Label column 'kind' of .* has 1 empty entries"):
-        read_table(path, "kind")
+        read_data(path, "kind")
 
 
 @pytest.mark.parametrize(
@@ -385,13 +386,15 @@ def test_empty_labels(tmp_path):
 def test_label_files_that_do_not_fit(tmp_path, X, content, sentence):
     (tmp_path / "kinds.csv").write_text(content)
     with pytest.raises(ValueError, match=sentence):
-        read_table(write(tmp_path / "x.npy", X), tmp_path / "kinds.csv")
+        read_data(write(tmp_path / "x.npy", X), tmp_path / "kinds.csv")
 
 
 def test_label_files_of_other_kinds(tmp_path, X):
     (tmp_path / "kinds.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"kinds\.json must be a csv, txt or npy file with one label a line"):
-        read_table(write(tmp_path / "x.npy", X), tmp_path / "kinds.json")
+    with pytest.raises(
+        ValueError, match=r"kinds\.json must be a csv, txt or npy file with one label per line"
+    ):
+        read_data(write(tmp_path / "x.npy", X), tmp_path / "kinds.json")
 
 
 @pytest.mark.parametrize(
@@ -405,16 +408,16 @@ def test_label_files_of_other_kinds(tmp_path, X):
 def test_arrays_that_are_no_labels(tmp_path, X, y, sentence):
     np.savez(tmp_path / "x.npz", X=X, kind=y)
     with pytest.raises(ValueError, match=sentence):
-        read_table(tmp_path / "x.npz", "kind")
+        read_data(tmp_path / "x.npz", "kind")
 
 
 def test_arrays_nobody_can_tell_apart(tmp_path, X):
     np.savez(tmp_path / "x.npz", a=X, b=X)
     with pytest.raises(ValueError, match=r"holds a 7×3, b 7×3\. Call the matrix of samples X"):
-        read_table(tmp_path / "x.npz")
+        read_data(tmp_path / "x.npz")
     np.savez(tmp_path / "x.npz")
     with pytest.raises(ValueError, match="holds nothing"):
-        read_table(tmp_path / "x.npz")
+        read_data(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize(
@@ -429,17 +432,17 @@ def test_arrays_nobody_can_tell_apart(tmp_path, X):
 def test_arrays_that_are_no_data(tmp_path, array, sentence):
     np.save(tmp_path / "x.npy", array)
     with pytest.raises(ValueError, match=sentence):
-        read_table(tmp_path / "x.npy")
+        read_data(tmp_path / "x.npy")
 
 
 def test_pickles_are_not_opened(tmp_path):
     np.save(tmp_path / "x.npy", np.array([[1, "a"]], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match=r"cannot be read as npy: .*allow_pickle"):
-        read_table(tmp_path / "x.npy")
+        read_data(tmp_path / "x.npy")
 
 
 def test_matlab_73(tmp_path):
     path = tmp_path / "x.mat"
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x89HDF")
     with pytest.raises(ValueError, match=r"MATLAB file of version 7\.3.*save it with -v7"):
-        read_table(path)
+        read_data(path)

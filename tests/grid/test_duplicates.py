@@ -60,8 +60,9 @@ def test_a_large_start_uses_every_gamma(X, fits):
     """From the paper's start, far too large, even gamma = 10 sets samples aside at first."""
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     model = MODELS["RLS-NMF"](8, init="random", max_iter=10)
-    assert_rows_are_single_fits(fit_grid(model, X, {"gamma": [1.0, 5.0, 10.0]}, seeds=[0]))
+    result = fit_grid(model, X, {"gamma": [1.0, 5.0, 10.0]}, seeds=[0])
     assert fits == [3]
+    assert_rows_are_single_fits(result)
 
 
 def test_a_follower_is_fitted_if_its_leader_was_wrong(X, fits, monkeypatch):

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from test_report_page import EVIL, Tree
 
-from lognmf.cli.read import Table
 from lognmf.cli.write import Comparison, write_comparison
 from lognmf.comparison import compare
+from lognmf.datasets import Dataset
 
 
 def comparison(rng, y=None, signed=False, sparse=False, image_shape=None, name="x"):
@@ -18,8 +18,8 @@ def comparison(rng, y=None, signed=False, sparse=False, image_shape=None, name="
     hooks = {"on_done": lambda row, model: models.update({row.model: model})}
     rows = compare(X, 3, y=y, models=names, max_iter=10, random_state=5, **hooks)
     settings = {"n_components": 3, "n_clusters": 3, "n_neighbors": 5, "random_state": 5, "normalize": False}
-    table = Table(X, name, y=y, image_shape=image_shape)
-    return Comparison(table, rows, models, settings, {"path": "/data/x.npy"}, "lognmf compare x.npy -k 3")
+    data = Dataset(X, y, name, name, image_shape)
+    return Comparison(data, rows, models, settings, {"path": "/data/x.npy"}, "lognmf compare x.npy -k 3")
 
 
 def read(folder):

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure as Drawing
 
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table, write_page
-from lognmf.report.html import render
-from lognmf.report.machine import machine
+from lognmf.report.environment import machine
+from lognmf.report.render import render
 
 EVIL = "<script>alert('x')</script> & \"quotes\" <img src=x onerror=alert(1)>"
 VOID = {"meta", "img", "br", "link", "input", "hr"}

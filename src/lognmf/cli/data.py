@@ -1,4 +1,4 @@
-"""``lognmf data list | info | fetch | show``: the named data sets, and pictures of one's own."""
+"""``lognmf data list | info | fetch | show``: the named data sets, and the user's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 
 from lognmf import datasets
 from lognmf.cli import options
-from lognmf.cli.main import _interruptible, _worded
+from lognmf.cli.options import interruptible, worded
 from lognmf.datasets import places
 from lognmf.datasets.registry import Entry, find
 
@@ -22,13 +22,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(da
 
 
 def app() -> typer.Typer:
-    """The commands below ``lognmf data``.
-
-    Returns
-    -------
-    typer.Typer
-    """
-    commands = typer.Typer(no_args_is_help=True, help="Data sets: list, describe, fetch or look at them.")
+    """The commands below ``lognmf data``."""
+    commands = typer.Typer(no_args_is_help=True, help="List, describe, download or draw data sets.")
     commands.command("list")(list_sets)
     commands.command()(info)
     commands.command()(fetch)
@@ -37,7 +32,7 @@ def app() -> typer.Typer:
 
 
 def list_sets() -> None:
-    """The named data sets, and where their files are."""
+    """List the named data sets and whether their files are here."""
     table = RichTable(box=None, pad_edge=False, collapse_padding=True)
     for title in ("name", "title"):
         table.add_column(title, overflow="fold")
@@ -51,8 +46,8 @@ def list_sets() -> None:
 
 
 def info(name: Name) -> None:
-    """All that is known of a data set: sizes, files, source, terms and what to cite."""
-    with _worded(ValueError, OSError):
+    """Describe a data set: sizes, files, source, terms and what to cite."""
+    with worded(ValueError, OSError):
         entry = find(name)
         table = RichTable(box=None, show_header=False, pad_edge=False)
         table.add_column(no_wrap=True)
@@ -65,14 +60,14 @@ def info(name: Name) -> None:
 def fetch(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME…", help="Data sets; all that may be had without asking."),
+        typer.Argument(metavar="NAME…", help="Data sets.", show_default="all that may be downloaded"),
     ] = None,
     to: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Data folder.", show_default="the cache")
     ] = None,
 ) -> None:
-    """Download data sets whose terms allow it, with their hashes checked; what is here is left as it is."""
-    with _interruptible(), _worded(ValueError, OSError):
+    """Download data sets whose terms allow it and check their hashes. Existing files are kept."""
+    with interruptible(), worded(ValueError, OSError):
         entries = [find(name) for name in names] if names else _free()
         for entry in entries:
             for path in places.get(entry, to):
@@ -84,41 +79,39 @@ def fetch(
 def show(
     data: options.File,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="png, pdf or svg.", show_default="DATA-samples.png")
+        Path | None,
+        typer.Option(metavar="FILE", help="A png, pdf or svg file.", show_default="DATA-samples.png"),
     ] = None,
-    per_class: Annotated[int, typer.Option(min=1, max=50, help="Most samples of a class.")] = 8,
+    per_class: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of samples per class.")] = 8,
     labels: options.Labels = None,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a picture that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
 ) -> None:
-    """Draw samples of each class into a picture."""
-    with _interruptible(), _worded(ValueError, OSError, MemoryError):
+    """Draw samples of each class."""
+    with interruptible(), worded(ValueError, OSError, MemoryError):
         import numpy as np
         import scipy.sparse as sp
 
         from lognmf import plots
-        from lognmf.cli.inputs import read
-        from lognmf.cli.read import is_name
+        from lognmf.cli.read import read
         from lognmf.files import check_new, new_file
 
-        usual = f"{Path(data).resolve().stem}-samples.png"
-        target = check_new(out or usual, force=force)
+        target = check_new(out or f"{Path(data).resolve().stem}-samples.png", force=force)
         if target.suffix.lower() not in _FIGURES:
             msg = f"--out must end in .png, .pdf or .svg; got {target.name}."
             raise ValueError(msg)
-        table = read(data, labels, image_shape, resize)
-        entry = find(data) if is_name(data) else None
-        words, y = (None, None) if table.y is None else np.unique(table.y, return_inverse=True)
-        names = entry.class_names if entry is not None and labels is None else words
+        drawn = read(data, labels, image_shape, resize)
+        words, y = (None, None) if drawn.y is None else np.unique(drawn.y, return_inverse=True)
+        names = drawn.class_names or words
         figure = plots.samples(
-            table.X.toarray() if sp.issparse(table.X) else table.X,
+            drawn.X.toarray() if sp.issparse(drawn.X) else drawn.X,
             y,
-            image_shape=table.image_shape,
+            image_shape=drawn.image_shape,
             class_names=None if names is None else list(map(str, names)),
-            points=entry is not None and entry.points,
+            points=drawn.points,
             per_class=per_class,
-            title=table.name if entry is None else entry.title,
+            title=drawn.title,
         )
         with new_file(target, force=force) as fresh:
             figure.savefig(fresh)
@@ -126,7 +119,7 @@ def show(
 
 
 def _free() -> list[Entry]:
-    """Data sets that may be downloaded; says which ones are not."""
+    """Data sets that may be downloaded; the others are named on the screen."""
     closed = [entry.name for entry in datasets.REGISTRY.values() if entry.ask]
     typer.echo(
         f"Left out, as their owners must be asked: {', '.join(closed)} (see lognmf data info NAME)", err=True
@@ -139,7 +132,7 @@ def _size(entry: Entry) -> str:
 
 
 def _state(entry: Entry) -> str:
-    """Where the files are, in a word or two."""
+    """Whether the files are here, in a word or two."""
     if not entry.files:
         return "built in"
     if all(places.present(file) for file in entry.files):

@@ -1,37 +1,106 @@
-"""Arguments and options that several commands share."""
+"""Options that several commands share, and errors in one sentence that names options."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lognmf.cli.formats import ENDINGS
 from lognmf.datasets import NAMES
+from lognmf.models import MODELS
+
+MODEL_NAMES = ", ".join(MODELS).lower()
+"""The models as the command line spells them, for help texts and messages."""
 
 File = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="csv, tsv, parquet, npy, npz, mat or mtx file, folder or archive of pictures, or a data set: "
-        f"{', '.join(NAMES)}",
+        help=f"A {ENDINGS} file, a folder or archive of pictures, or a data set: {', '.join(NAMES)}.",
     ),
 ]
 Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", show_default="as -k")]
-Restarts = Annotated[int | None, typer.Option(help="Starts; the best objective wins.")]
-MaxIter = Annotated[int | None, typer.Option(help="Most iterations.")]
-Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
-Tune = Annotated[
-    bool,
-    typer.Option(
-        "--tune", help="Choose the weights without labels; --restarts is then the seeds of each, or 3."
-    ),
+Restarts = Annotated[
+    int | None, typer.Option(help="Number of initialisations; the fit with the best objective is kept.")
 ]
+MaxIter = Annotated[int | None, typer.Option(help="Maximum number of iterations.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 Labels = Annotated[
     str | None, typer.Option(metavar="NAME|FILE", help="True labels: a column, an array or a file.")
 ]
 Scale = Annotated[bool, typer.Option("--normalize/--no-normalize", help="Scale samples to unit norm.")]
 ImageShape = Annotated[
-    str | None, typer.Option(metavar="HxW", help="Height and width, when samples are images.")
+    str | None, typer.Option(metavar="HxW", help="Height and width, if the samples are images.")
 ]
 Resize = Annotated[
-    str | None, typer.Option(metavar="HxW", help="Bring the pictures of a folder to this height and width.")
+    str | None, typer.Option(metavar="HxW", help="Resize the pictures of a folder to this height and width.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace results that are there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing results.")]
+
+
+def default_folder(file: str, kind: str) -> Path:
+    """Result folder where the user names none."""
+    # Not the stem of what was typed: that of "." is empty.
+    return Path("results") / f"{Path(os.path.abspath(file)).stem}-{kind}"  # noqa: PTH100
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that NumPy does not take."""
+    if not 0 <= seed < 2**32:
+        msg = f"--seed must be an integer from 0 to 2**32 - 1; got {seed}."
+        raise ValueError(msg)
+
+
+# Errors --------------------------------------------------------------------------------
+
+_SAME_NAME = (
+    "alpha", "beta", "gamma", "lam", "penalty", "row_norm", "init", "solver", "unit_components", "max_iter",
+    "tol", "models", "resize", "preset", "datasets", "executor", "jobs",
+)  # fmt: skip
+
+OPTIONS = {
+    "n_components": "-k",
+    "n_clusters": "--clusters",
+    "n_neighbors": "--neighbors",
+    "n_init": "--restarts",
+    "random_state": "--seed",
+} | {name: f"--{name.replace('_', '-')}" for name in _SAME_NAME}
+"""Options by the parameters of the estimators and functions behind the commands."""
+
+
+@contextmanager
+def interruptible(message: str = "interrupted, nothing written") -> Iterator[None]:
+    """Exit with ``message`` and code 130 on Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(message, err=True)
+        raise typer.Exit(130) from None
+
+
+@contextmanager
+def worded(*kinds: type[Exception]) -> Iterator[None]:
+    """Exit with one sentence for errors that the user can fix; other errors keep their traceback."""
+    try:
+        yield
+    except kinds as error:
+        complain(_sentence(error))
+        raise typer.Exit(2) from None
+
+
+def complain(sentence: str) -> None:
+    """Print an error message."""
+    typer.echo(f"Error: {sentence}", err=True)
+
+
+def _sentence(error: Exception) -> str:
+    """The message of ``error``; a parameter that it starts with becomes an option."""
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory: {error}".rstrip(": ") + "."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    first, _, rest = " ".join(str(error).split()).partition(" ")
+    return f"{OPTIONS.get(first, first)} {rest}"

@@ -1,360 +1,240 @@
-"""A data matrix out of a file: csv, tsv, parquet, npy, npz, mat or mtx; out of pictures, or by its name.
-
-Values are handed on as they are; missing and negative ones are for the estimators to refuse.
-"""
+"""The data of a command: read from files, pictures or by name, checked once and scaled for the models."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.preprocessing import normalize
 
 from lognmf import datasets
+from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, parse
+from lognmf.datasets import Dataset
 from lognmf.datasets.archives import is_archive
+from lognmf.models.validation import check_samples, read_samples
 
-__all__ = ["FORMATS", "Table", "is_name", "is_pictures", "read_table"]
-
-_DATA_NAMES = ("X", "data", "fea", "arr_0")
-_LABEL_NAMES = ("y", "labels", "gnd", "target")
-_MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none"}
+__all__ = ["fingerprint", "load", "read", "read_data"]
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Samples in rows, and what their file says about them.
+def load(
+    file: str,
+    labels: str | None,
+    image_shape: str | None,
+    resize: str | None,
+    estimators: Iterable[Any],
+    *,
+    scale: bool,
+) -> tuple[Dataset, dict[str, Any]]:
+    """The data as the models will see them, with unit-norm samples if ``scale``, and paths and hashes.
 
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, p)
-        The values.
-    name : str
-        Name of the file without its ending, of the folder, or of the data set.
-    feature_names : list of str, optional
-        Names of the columns of X.
-    y : ndarray of shape (n,), optional
-        True labels: numbers or text.
-    image_shape : (int, int), optional
-        Height and width, when every sample is an image.
+    Data that none of the ``estimators`` takes are refused.
     """
-
-    X: Any
-    name: str
-    feature_names: list[str] | None = None
-    y: np.ndarray | None = None
-    image_shape: tuple[int, int] | None = None
+    data = read(file, labels, image_shape, resize)
+    source = _source(file, labels, data)
+    X = _check_values(data.X, file, estimators)
+    return replace(data, X=_unit_samples(X) if scale else X), source
 
 
-def read_table(
+def read(file: str, labels: str | None, image_shape: str | None, resize: str | None) -> Dataset:
+    """The data as they are in the file; ``image_shape`` and ``resize`` are texts like 32x32."""
+    shape, size = _shape("--image-shape", image_shape), _shape("--resize", resize)
+    data = read_data(file, labels, resize=size)
+    if shape is None:
+        return data
+    pixels = shape[0] * shape[1]
+    if pixels != data.X.shape[1]:
+        msg = (
+            f"--image-shape {image_shape} has {pixels} pixels, but the samples of {file} have "
+            f"{data.X.shape[1]} features."
+        )
+        raise ValueError(msg)
+    return replace(data, image_shape=shape)
+
+
+def read_data(
     path: str | os.PathLike[str],
     labels: str | os.PathLike[str] | None = None,
     *,
     resize: tuple[int, int] | None = None,
-) -> Table:
-    """Read a data matrix and, if there are some, its labels.
+) -> Dataset:
+    """A data matrix and, if there are any, its labels: numbers or text, in ``y``.
 
-    Parameters
-    ----------
-    path : path, or the name of a data set
-        A csv, tsv, parquet, npy, npz, mat or mtx file with one sample a row. In csv and
-        tsv a first row that holds anything but numbers is a header. In npz and mat the
-        matrix is called X, data, fea or arr_0, or is the only one. Or a folder of pictures,
-        or an archive of one, as `datasets.load_folder` takes it. Or one of ``datasets.NAMES``,
-        like "digits"; a folder of that name is "./digits".
-    labels : str or path, optional
-        A column of the table, an array of the npz or mat file, or else a file (csv, txt
-        or npy) with one label a line. Arrays called y, labels, gnd or target, the
-        sub-folders of pictures and the classes of a data set are taken without being asked for.
-    resize : (int, int), optional
-        Height and width that pictures are brought to.
+    ``path`` is a file in one of the `FORMATS` with one sample per row, a folder or archive of
+    pictures, or the name of a data set, like "digits"; a folder of that name is "./digits". In csv
+    and tsv a first row that holds anything but numbers is a header. In npz and mat the matrix is
+    called X, data, fea or arr_0, or is the only one.
 
-    Returns
-    -------
-    Table
+    ``labels`` is a column of the table, an array of the npz or mat file, or else a file (csv, txt or
+    npy) with one label per line. Arrays called y, labels, gnd or target, the sub-folders of pictures
+    and the classes of a data set are used by default.
 
-    Examples
-    --------
-    >>> read_table("digits").X.shape
+    >>> read_data("digits").X.shape
     (1797, 64)
     """
     wanted = None if labels is None else os.fspath(labels)
-    if resize is not None and (is_name(path) or not is_pictures(path)):
+    named = _is_name(path)
+    pictures = not named and _is_pictures(path)
+    if resize is not None and not pictures:
         msg = f"resize is for a folder or an archive of pictures, and {path} is neither: leave it out."
         raise ValueError(msg)
-    if is_name(path):
-        table = _named(os.fspath(path), wanted)
-    elif is_pictures(path):
-        table = _pictures(Path(path), wanted, resize)
+    if named:
+        data = datasets.load(os.fspath(path))
+    elif pictures:
+        data = datasets.load_folder(path, resize=resize)
+        if data.y is not None:
+            data = replace(data, y=np.array(data.class_names)[data.y], class_names=None)
     else:
         file = _existing_file(Path(path))
-        table = FORMATS[file.suffix.lower()](file, wanted)
-    _check_matrix(table.X, path)
-    if wanted is not None and table.y is None:
-        table = replace(table, y=_read_labels(wanted, path))
-    if table.y is not None:
-        _check_labels(table.y, table.X.shape, wanted or "its labels", path)
-    return table
+        data = FORMATS[file.suffix.lower()](file, wanted)
+    _check_matrix(data.X, path)
+    own_labels = wanted is None or (named and wanted == "target")
+    if wanted is not None and not own_labels and (named or pictures or data.y is None):
+        data = replace(data, y=_read_labels(wanted, path), class_names=None)
+    if data.y is not None:
+        _check_labels(data.y, data.X.shape, wanted or "its labels", path)
+    return data
 
 
-def is_name(path: str | os.PathLike[str]) -> bool:
-    """Whether ``path`` is the name of a data set; one in capital letters may be that of a file, too.
+def fingerprint(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's content, in hexadecimal digits."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
-    Parameters
-    ----------
-    path : path or str
 
-    Returns
-    -------
-    bool
-    """
+def _is_name(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` names a data set; a name in capital letters may also be that of a file."""
     given = os.fspath(path)
     return given in datasets.NAMES or (given.lower() in datasets.NAMES and not Path(given).exists())
 
 
-def is_pictures(path: str | os.PathLike[str]) -> bool:
-    """Whether ``path`` is a folder, or an archive going by the end of its name.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    bool
-    """
+def _is_pictures(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` is a folder, or an archive going by the end of its name."""
     return Path(path).is_dir() or (Path(path).is_file() and is_archive(path))
 
 
-# One function per kind -----------------------------------------------------------------
-
-
-def _named(name: str, labels: str | None) -> Table:
-    found = datasets.load(name)
-    names = None if found.feature_names is None else list(found.feature_names)
-    return Table(
-        found.X, found.name, names, found.y if labels in (None, "target") else None, found.image_shape
+def _existing_file(path: Path) -> Path:
+    allowed = (
+        f"{ENDINGS} file, a folder or archive of pictures, or the name of a data set "
+        f"({', '.join(datasets.NAMES)})"
     )
+    if not path.is_file():
+        msg = f"There is no file {path}: give a {allowed}."
+        raise FileNotFoundError(msg)
+    if path.suffix.lower() not in FORMATS:
+        msg = f"{path} is of no known format, going by the end of its name: give a {allowed}."
+        raise ValueError(msg)
+    return path
 
 
-def _pictures(path: Path, labels: str | None, resize: tuple[int, int] | None) -> Table:
-    found = datasets.load_folder(path, resize=resize)
-    classes = labels is None and found.y is not None
-    return Table(
-        found.X,
-        found.name,
-        y=np.array(found.class_names)[found.y] if classes else None,
-        image_shape=found.image_shape,
-    )
+def _shape(option: str, text: str | None) -> tuple[int, int] | None:
+    """Height and width from a text like 32x32."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+)[x×](\d+)", text)
+    if match is None:
+        msg = f"{option} must be height x width, like 32x32; got {text!r}."
+        raise ValueError(msg)
+    return int(match[1]), int(match[2])
 
 
-def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Table:
-    from pyarrow import csv as arrow_csv
+def _source(file: str, labels: str | None, data: Dataset) -> dict[str, Any]:
+    """Paths and hashes of what was read; where the values are not of a single file, their own hash."""
+    path = Path(file).resolve()
+    named = _is_name(file)
+    values = named or path.is_dir()
+    source = {
+        "path": None if named else str(path),
+        "sha256": hashlib.sha256(data.X.tobytes()).hexdigest() if values else fingerprint(path),
+    }
+    if named:
+        source |= {"dataset": data.name, "source": data.source}
+        source |= {"licence": data.licence, "citation": data.citation}
+    if labels is not None and Path(labels).is_file():
+        source |= {"labels_path": str(Path(labels).resolve()), "labels_sha256": fingerprint(labels)}
+    return source
 
-    header = any(not _is_number(cell) for cell in _parse(lambda p: _first_row(p, delimiter), path))
-    columns = _parse(
-        lambda p: arrow_csv.read_csv(
-            p,
-            read_options=arrow_csv.ReadOptions(autogenerate_column_names=not header),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
-        ),
-        path,
-    )
-    names = [name.strip() for name in columns.column_names] if header else None
-    if names and "" in names:
+
+# Values --------------------------------------------------------------------------------
+
+
+def _check_matrix(X: Any, path: Any) -> None:
+    if X.ndim != 2:
+        flat = f"{X.shape[0]}×{int(np.prod(X.shape[1:]))}" if X.ndim > 2 else "samples×features"
         msg = (
-            f"Column {names.index('') + 1} of {path} has no name: it looks like row numbers written next to "
-            "the data. Remove that column (pandas: to_csv(index=False)) or name it."
+            f"{path} holds an array of shape {X.shape}; it must be a matrix with one sample per row. "
+            f"Reshape it to {flat}" + (" and give --image-shape." if X.ndim == 3 else ".")
         )
         raise ValueError(msg)
-    return _from_columns(columns, names, labels, path)
-
-
-def _read_tsv(path: Path, labels: str | None) -> Table:
-    return _read_csv(path, labels, delimiter="\t")
-
-
-def _read_parquet(path: Path, labels: str | None) -> Table:
-    from pyarrow import parquet
-
-    columns = _parse(parquet.read_table, path)
-    # What pandas wrote down as its index is not a feature.
-    index = (columns.schema.pandas_metadata or {}).get("index_columns", [])
-    stored = [name for name in index if name in columns.column_names and name != labels]
-    columns = columns.drop_columns(stored)
-    return _from_columns(columns, columns.column_names, labels, path)
-
-
-def _read_npy(path: Path, _: str | None) -> Table:
-    return Table(_parse(lambda p: np.load(p, allow_pickle=False), path), path.stem)
-
-
-def _read_npz(path: Path, labels: str | None) -> Table:
-    arrays = _parse(_load_npz, path)
-    return _from_arrays(arrays, labels, path) if isinstance(arrays, dict) else Table(arrays, path.stem)
-
-
-def _read_mat(path: Path, labels: str | None) -> Table:
-    content = _parse(scipy.io.loadmat, path)
-    return _from_arrays({k: v for k, v in content.items() if not k.startswith("__")}, labels, path)
-
-
-def _read_mtx(path: Path, _: str | None) -> Table:
-    M = _parse(scipy.io.mmread, path)
-    return Table(sp.csr_array(M) if sp.issparse(M) else M, path.stem)
-
-
-FORMATS: dict[str, Callable[[Path, str | None], Table]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
-    ".parquet": _read_parquet,
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-    ".mat": _read_mat,
-    ".mtx": _read_mtx,
-}
-"""Readers by the ending of the file's name."""
-
-
-# Tables --------------------------------------------------------------------------------
-
-
-def _first_row(path: Path, delimiter: str) -> list[str]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        return next((row for row in csv.reader(file, delimiter=delimiter) if row), [])
-
-
-def _is_number(cell: str) -> bool:
-    if cell.strip().lower() in _MISSING:
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _from_columns(columns: Any, names: list[str] | None, labels: str | None, path: Path) -> Table:
-    """X from the columns of an arrow table, without the one called ``labels``."""
-    import pyarrow as pa
-
-    _check_label_name(labels, names, path)
-    kept = list(range(columns.num_columns))
-    y = None
-    if names is not None and labels is not None and labels in names:
-        position = names.index(labels)
-        kept.remove(position)
-        y = _label_column(columns.column(position), labels, path)
-    for j in kept:
-        kind = columns.schema.field(j).type
-        tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-        if not (any(test(kind) for test in tests) or pa.types.is_null(kind)):
-            name = f"{names[j]!r}" if names else f"{j + 1}"
-            msg = (
-                f"Column {name} of {path} holds {_kind_in_words(kind)}, not numbers: name it with --labels "
-                "if it is the label of each sample, or remove it."
-            )
-            raise ValueError(msg)
-    single = bool(kept) and all(columns.schema.field(j).type == pa.float32() for j in kept)
-    dtype = pa.float32() if single else pa.float64()
-    X = np.empty((columns.num_rows, len(kept)), dtype=np.float32 if single else np.float64)
-    for place, j in enumerate(kept):
-        X[:, place] = columns.column(j).cast(dtype, safe=False).to_numpy()
-    return Table(X, path.stem, None if names is None else [names[j] for j in kept], y)
-
-
-def _kind_in_words(kind: Any) -> str:
-    return (
-        "text" if str(kind) in ("string", "large_string") or "dictionary" in str(kind) else f"{kind} values"
-    )
-
-
-def _label_column(column: Any, name: str, path: Path) -> np.ndarray:
-    values = column.to_pylist()
-    empty = sum(value is None or value == "" for value in values)
-    if empty:
-        msg = f"Label column {name!r} of {path} has {empty} empty entries; every sample needs a label."
+    if X.dtype.kind not in "buif":
+        msg = f"{path} holds values of type {X.dtype}; they must be real numbers."
         raise ValueError(msg)
-    return np.asarray(values, dtype=None if all(isinstance(v, int | float) for v in values) else str)
 
 
-# Named arrays --------------------------------------------------------------------------
+def _check_values(X: Any, file: str, estimators: Iterable[Any]) -> Any:
+    """X as the first model that takes it sees it, before scaling; missing entries are still NaN."""
+    refusals = []
+    samples = read_samples(X)
+    for estimator in estimators:
+        try:
+            data = check_samples(estimator, samples, reset=True)
+        except (ValueError, TypeError) as error:
+            refusals.append(str(error))
+        else:
+            return data.X if data.M is None else np.where(data.M > 0, data.X, np.nan)
+    _check_finite(X, file)
+    raise ValueError(refusals[0])
 
 
-def _load_npz(path: Path) -> Any:
-    """A sparse matrix, or a dict of the file's arrays."""
-    with np.load(path, allow_pickle=False) as file:
-        if "format" not in file.files:
-            return {name: file[name] for name in file.files}
-    return sp.csr_array(sp.load_npz(path))
-
-
-def _from_arrays(arrays: Mapping[str, Any], labels: str | None, path: Path) -> Table:
-    """X and y by their names, as `read_table` says."""
-    X = _pick_matrix({name: M for name, M in arrays.items() if name != labels}, path)
-    if labels is not None:
-        return Table(X, path.stem, y=_as_vector(arrays[labels]) if labels in arrays else None)
-    vectors = (_as_vector(arrays[name]) for name in _LABEL_NAMES if name in arrays)
-    y = next((v for v in vectors if v.ndim == 1 and len(v) == X.shape[0]), None)
-    return Table(X, path.stem, y=y)
-
-
-def _pick_matrix(arrays: Mapping[str, Any], path: Path) -> Any:
-    named = [name for name in _DATA_NAMES if name in arrays and arrays[name].ndim == 2]
-    others = [name for name, M in arrays.items() if M.ndim == 2 and min(M.shape) > 1]
-    if not named and len(others) != 1:
-        found = ", ".join(f"{name} {'×'.join(map(str, M.shape))}" for name, M in arrays.items()) or "nothing"
+def _check_finite(X: Any, file: str) -> None:
+    """Say how many entries of the file are infinite or missing, if any."""
+    values = X.data if sp.issparse(X) else X
+    infinite, missing = np.isinf(values).sum(), np.isnan(values).sum()
+    if infinite:
+        msg = f"{file} has infinite entries ({infinite}): replace them, or drop these rows."
+        raise ValueError(msg)
+    if missing:
         msg = (
-            f"{path} does not say which array is the data: it holds {found}. Call the matrix of samples X "
-            "(data, fea and arr_0 do as well), or store it alone."
+            f"{file} has missing entries ({missing}): fill them, drop these rows, or choose wnmf or ls-nmf, "
+            "which handle missing entries of a dense table."
         )
         raise ValueError(msg)
-    M = arrays[(named or others)[0]]
-    return sp.csr_array(M) if sp.issparse(M) else M
 
 
-def _as_vector(values: Any) -> np.ndarray:
-    """A column or row as a vector; text in MATLAB's cells as text."""
-    values = values.toarray() if sp.issparse(values) else np.asarray(values)
-    if values.size == max(values.shape, default=1):
-        values = values.reshape(-1)
-    if values.dtype == object:
-        values = np.array([str(np.squeeze(cell)) for cell in values.reshape(-1)]).reshape(values.shape)
-    return values
+def _unit_samples(X: Any) -> Any:
+    """Samples of unit norm; missing entries stay missing and do not count."""
+    if sp.issparse(X) or not np.isnan(X.min()):
+        with config_context(assume_finite=True):  # `_check_values` has seen to that
+            return normalize(X)
+    norms = np.sqrt(np.nansum(X**2, axis=1, keepdims=True))
+    return X / np.where(norms > 0, norms, 1)
 
 
-# Label files ---------------------------------------------------------------------------
-
-
-def _check_label_name(labels: str | None, names: list[str] | None, path: Any) -> None:
-    """Refuse labels that are neither one of ``names`` nor a file."""
-    if labels is None or labels in (names or ()) or Path(labels).is_file():
-        return
-    columns = names or ()
-    few = f" ({', '.join(columns[:8])}{', …' if len(columns) > 8 else ''})" if columns else ""
-    msg = f"The labels {labels!r} are neither a column or array of {path}{few} nor a file: name one of these."
-    raise ValueError(msg)
+# Labels --------------------------------------------------------------------------------
 
 
 def _read_labels(labels: str, path: Any) -> np.ndarray:
-    """One label a line, from a file."""
-    _check_label_name(labels, None, path)
+    """One label per line, from a file."""
+    check_labels_exist(labels, None, path)
     file = Path(labels)
     if file.suffix.lower() == ".npy":
-        return _as_vector(_parse(lambda p: np.load(p, allow_pickle=False), file))
+        return as_vector(parse(lambda p: np.load(p, allow_pickle=False), file))
     if file.suffix.lower() not in (".csv", ".txt"):
-        msg = f"The label file {labels} must be a csv, txt or npy file with one label a line."
+        msg = f"The label file {labels} must be a csv, txt or npy file with one label per line."
         raise ValueError(msg)
-    rows = _parse(_label_lines, file)
+    rows = parse(_label_lines, file)
     for number, row in enumerate(rows, start=1):
         if len(row) != 1:
-            found = "is empty" if not row else f"holds {len(row)} values"
-            msg = f"Line {number} of the label file {labels} {found}; it must hold one label."
+            content = "is empty" if not row else f"holds {len(row)} values"
+            msg = f"Line {number} of the label file {labels} {content}; it must hold one label."
             raise ValueError(msg)
     return np.array([row[0] for row in rows], dtype=str)
 
@@ -363,52 +243,6 @@ def _label_lines(path: Path) -> list[list[str]]:
     text = path.read_text(encoding="utf-8-sig").rstrip().splitlines()
     rows = csv.reader(text) if path.suffix.lower() == ".csv" else ([line] for line in text)
     return [[cell.strip() for cell in row if cell.strip() or len(row) > 1] for row in rows]
-
-
-# Refusals ------------------------------------------------------------------------------
-
-
-def _existing_file(path: Path) -> Path:
-    *endings, last = (ending.lstrip(".") for ending in FORMATS)
-    known = (
-        f"{', '.join(endings)} or {last} file, a folder or archive of pictures, or the name of a data "
-        f"set ({', '.join(datasets.NAMES)})"
-    )
-    if not path.is_file():
-        msg = f"There is no file {path}: give a {known}."
-        raise FileNotFoundError(msg)
-    if path.suffix.lower() not in FORMATS:
-        msg = f"{path} is of no known format, going by the end of its name: give a {known}."
-        raise ValueError(msg)
-    return path
-
-
-def _parse(read: Callable[[Path], Any], path: Path) -> Any:
-    """What ``read`` makes of ``path``; whatever a broken file makes it raise, in one sentence."""
-    try:
-        return read(path)
-    except (MemoryError, PermissionError):
-        raise
-    except NotImplementedError as error:
-        msg = f"{path} is a MATLAB file of version 7.3, which cannot be read: save it with -v7."
-        raise ValueError(msg) from error
-    except Exception as error:
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        msg = f"{path} cannot be read as {path.suffix.lower().lstrip('.')}: {reason}."
-        raise ValueError(msg) from error
-
-
-def _check_matrix(X: Any, path: Any) -> None:
-    if X.ndim != 2:
-        flat = f"{X.shape[0]}×{int(np.prod(X.shape[1:]))}" if X.ndim > 2 else "samples×features"
-        msg = (
-            f"{path} holds an array of shape {X.shape}; it must be a matrix with one sample a row. "
-            f"Reshape it to {flat}" + (" and give --image-shape." if X.ndim == 3 else ".")
-        )
-        raise ValueError(msg)
-    if X.dtype.kind not in "buif":
-        msg = f"{path} holds values of type {X.dtype}; they must be real numbers."
-        raise ValueError(msg)
 
 
 def _check_labels(y: np.ndarray, shape: tuple[int, int], labels: str, path: Any) -> None:

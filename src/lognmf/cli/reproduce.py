@@ -1,23 +1,23 @@
-"""``lognmf reproduce``: the paper's tables and figures, rebuilt beside its numbers."""
+"""``lognmf reproduce``: the paper's tables and figures, next to the published numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from lognmf.cli.main import _worded
+from lognmf.cli.options import interruptible, worded
 from lognmf.paper.executors import EXECUTORS
 from lognmf.paper.protocol import PRESETS
 from lognmf.paper.tables import DATASETS, FIGURES, TABLES
 
 __all__ = ["reproduce"]
 
-_SETS = ",".join(name.lower() for name in DATASETS)
+_SETS = ", ".join(name.lower() for name in DATASETS)
 
 
 def reproduce(
@@ -31,41 +31,48 @@ def reproduce(
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Result folder; a run that is there goes on.")
+        Path, typer.Option(metavar="DIR", help="Result folder; an existing run in it is continued.")
     ] = Path("results/reproduction"),
-    preset: Annotated[str, typer.Option(help=f"How much is tried: {', '.join(PRESETS)}.")] = "paper",
+    preset: Annotated[
+        str, typer.Option(help=f"How many settings are tried, one of {', '.join(PRESETS)}.")
+    ] = "paper",
     datasets: Annotated[
         str | None, typer.Option(metavar="NAME,NAME,…", help=f"Some of {_SETS}.", show_default="all")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="cuda: grids run there, beside the cores.", show_default="the cores")
+        str | None,
+        typer.Option(help="cuda runs the grids on a GPU, next to the CPU cores.", show_default="CPU only"),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Processes.", show_default="one a core")] = None,
-    executor: Annotated[str, typer.Option(help=f"Where fits run: {', '.join(EXECUTORS)}.")] = "processes",
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of processes.", show_default="one per core")
+    ] = None,
+    executor: Annotated[
+        str, typer.Option(help=f"Where the fits run, one of {', '.join(EXECUTORS)}.")
+    ] = "processes",
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Begin no further fits after this time.", show_default="none"),
+        typer.Option(metavar="SECONDS", help="Start no further fits after this time.", show_default="none"),
     ] = None,
     merge: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Take over the rows of another run's study.db.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Copy the rows of another run's study.db.")
     ] = None,
     fit: Annotated[bool, typer.Option("--fit/--no-fit", help="Compute what is missing.")] = True,
     page: Annotated[
         bool, typer.Option("--page/--no-page", help="Write tables, figures and the page.")
     ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Throw away the rows that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Delete the rows of an existing run first.")] = False,
 ) -> None:
-    """Rebuild tables and figures of the paper, beside its numbers and beside an honest protocol.
+    """Rebuild tables and figures of the paper, next to the published numbers and to a label-free protocol.
 
-    All rows are kept in DIR/study.db as they come. Interrupted, or given other tables, the next
-    run computes what is missing only. Parts may run on several machines and be merged.
+    Every row is stored in DIR/study.db as soon as it is computed. After an interruption, or when
+    asked for other tables, the next run computes only what is missing. Parts can run on several
+    machines and be merged.
     """
-    with _resumable(out):
-        from lognmf.cli.progress import study_progress
+    with interruptible(f"interrupted; what is done is kept in {out}: run the command again to go on"):
         from lognmf.paper import reproduce as study
 
         console = Console(stderr=True)
-        with _worded(ValueError, OSError, MemoryError, ImportError), study_progress(console) as on_piece:
+        with worded(ValueError, OSError, MemoryError, ImportError), _progress(console) as on_piece:
             study.check_out(out, force=force)
             report = study.reproduce(
                 what or ["all"],
@@ -92,9 +99,27 @@ def reproduce(
 
 
 @contextmanager
-def _resumable(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo(f"interrupted; what is done is kept in {out}: run the command again to go on", err=True)
-        raise typer.Exit(130) from None
+def _progress(console: Console) -> Iterator[Callable[[Any], None] | None]:
+    """Show how far a study is; yields the ``on_piece`` of `reproduce`, None without a screen."""
+    if not console.is_terminal:
+        yield None
+        return
+    from lognmf.cli.show import bars
+    from lognmf.paper.run import in_words
+
+    with bars(console, "left", transient=True) as progress:
+        task = progress.add_task("", total=None, left="")
+
+        def on_piece(done: Any) -> None:
+            cell = done.piece.cell
+            if done.outcome.error is not None:
+                console.print(f"failed: {cell.model} on {cell.data.name}: {done.outcome.error}", markup=False)
+            progress.update(
+                task,
+                description=f"{cell.model} on {cell.data.name}",
+                completed=done.done,
+                total=done.total,
+                left=f"{in_words(done.left)} left",
+            )
+
+        yield on_piece

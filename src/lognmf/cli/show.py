@@ -1,57 +1,155 @@
-"""What a command prints when it is done."""
+"""What a command shows on the screen: progress while it works, tables when it is done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lognmf.comparison import Row, known_columns
+from lognmf.comparison import Row, filled_columns
 from lognmf.grid.select import LOOKED_AT
 from lognmf.grid.standings import standings
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lognmf.datasets import Dataset
     from lognmf.grid.tune import Tuned
 
-__all__ = ["choice", "notes", "ranking", "results", "tried"]
+__all__ = [
+    "ComparisonProgress", "announce", "bars", "choice", "fit_progress", "grid_progress", "notes", "ranking",
+    "results", "tried",
+]  # fmt: skip
 
 _CRITERIA = {
-    "normalized_cut": "the least cut of the neighbour graph",
-    "balanced_cut": "the most even clusters among the least cuts of the neighbour graph",
+    "normalized_cut": "the smallest cut of the neighbour graph",
+    "balanced_cut": "the most even clusters among the smallest cuts of the neighbour graph",
     "balanced_modularity": "neighbours that stay together, at no more cut and no less balance than the start",
 }
 """Criteria of a choice in words."""
 
 _BEST = 5
-"""Settings of a grid that are shown beside the worst."""
+"""Settings of a grid that are shown, besides the worst."""
 
 
-def results(found: Mapping[str, Any], *, n_samples: int) -> Table:
-    """The results of a fit.
+def announce(data: Dataset, k: int) -> None:
+    """Say what is about to be factorised."""
+    n, p = data.X.shape
+    typer.echo(f"{data.name}: {n} samples of {p} features, {k} parts", err=True)
 
-    Parameters
-    ----------
-    found : mapping
-        ``results`` of a summary.
-    n_samples : int
-        Number of samples.
 
-    Returns
-    -------
-    rich.table.Table
-    """
-    sizes = found["cluster_sizes"]
+# Progress ------------------------------------------------------------------------------
+
+
+def bars(console: Console, detail: str = "unit", *, transient: bool = False) -> Progress:
+    """Progress bars: description, bar, count, the field ``detail`` of the task, and the time so far."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(f"{{task.fields[{detail}]}}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=transient,
+    )
+
+
+class FitProgress:
+    """A scikit-learn callback of a fit, which moves the bar ``task`` by iterations."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self.progress, self.task = progress, task
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Set the length of the bar."""
+        self.progress.update(self.task, total=estimator._iteration_limit())
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Nothing to do: the bar moves after each evaluation."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Move on by the iterations of one evaluation; the last one may have fewer."""
+        if context.parent is not None:
+            done = (context.task_id + 1) * estimator.eval_every
+            self.progress.update(self.task, completed=min(done, estimator._iteration_limit()))
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Leave the bar full: a fit that has converged early is complete."""
+        done = next(task.completed for task in self.progress.tasks if task.id == self.task)
+        self.progress.update(self.task, total=done)
+
+
+@contextmanager
+def fit_progress(model: Any, name: str, console: Console) -> Iterator[None]:
+    """Show the progress of a fit of ``model``, under ``name``."""
+    if not hasattr(model, "set_callbacks"):  # scikit-learn < 1.9
+        verbose = model.verbose
+        model.set_params(verbose=1)
+        with redirect_stdout(console.file):
+            yield
+        model.set_params(verbose=verbose)
+        return
+    with bars(console) as progress:
+        model.set_callbacks(FitProgress(progress, progress.add_task(name, total=None, unit="iterations")))
+        yield
+    model.set_callbacks()
+
+
+class ComparisonProgress:
+    """Two bars: the models done out of ``total``, and the iterations of the model being fitted."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self.progress = progress
+        self.models = progress.add_task("all", total=total, unit="models")
+        self.fit: TaskID | None = None
+
+    def start(self, name: str, model: Any) -> None:
+        """Show the bar of the next model."""
+        self.fit = self.progress.add_task(name, total=None, unit="iterations")
+        if hasattr(model, "set_callbacks"):  # scikit-learn >= 1.9
+            model.set_callbacks(FitProgress(self.progress, self.fit))
+
+    def done(self, model: Any) -> None:
+        """Remove the model's bar and count it."""
+        if hasattr(model, "set_callbacks"):
+            model.set_callbacks()
+        if self.fit is not None:
+            self.progress.remove_task(self.fit)
+        self.progress.advance(self.models)
+
+
+@contextmanager
+def grid_progress(total: int, console: Console) -> Iterator[Callable[[int, int, float], None]]:
+    """Show the progress of a grid of ``total`` fits; yields the ``on_batch`` of `fit_grid`."""
+    with bars(console) as progress:
+        task = progress.add_task("tuning", total=total, unit="fits")
+
+        def on_batch(done: int, total: int, seconds: float) -> None:
+            progress.update(task, completed=done)
+
+        yield on_batch
+
+
+# Results -------------------------------------------------------------------------------
+
+
+def results(summary: Mapping[str, Any], *, n_samples: int) -> Table:
+    """The results of a fit, from the entry ``results`` of its summary."""
+    sizes = summary["cluster_sizes"]
     few = " ".join(map(str, sizes)) if len(sizes) <= 20 else f"{min(sizes)} to {max(sizes)}"
     rows = {
-        "objective": f"{found['objective']:.6g}",
-        "iterations": f"{found['iterations']} ({found['stop_reason'].replace('_', ' ')})",
-        "sparseness of U": f"{found['sparseness_U']:.3f}",
-        "sparseness of V": f"{found['sparseness_V']:.3f}",
-        "outliers": None if found["outliers"] is None else f"{found['outliers']} of {n_samples}",
+        "objective": f"{summary['objective']:.6g}",
+        "iterations": f"{summary['iterations']} ({summary['stop_reason'].replace('_', ' ')})",
+        "sparseness of U": f"{summary['sparseness_U']:.3f}",
+        "sparseness of V": f"{summary['sparseness_V']:.3f}",
+        "outliers": None if summary["outliers"] is None else f"{summary['outliers']} of {n_samples}",
         "clusters": f"{len(sizes)}, of sizes {few}",
     }
-    rows |= {name: f"{found[name]:.3f}" for name in ("accuracy", "nmi", "purity") if name in found}
+    rows |= {name: f"{summary[name]:.3f}" for name in ("accuracy", "nmi", "purity") if name in summary}
     table = Table(box=None, show_header=False, pad_edge=False)
     for key, value in rows.items():
         if value is not None:
@@ -60,17 +158,7 @@ def results(found: Mapping[str, Any], *, n_samples: int) -> Table:
 
 
 def choice(tuned: Tuned) -> str:
-    """What was chosen without labels, and how.
-
-    Parameters
-    ----------
-    tuned : Tuned
-        As from `tune`.
-
-    Returns
-    -------
-    str
-    """
+    """Which setting was chosen without labels, and how."""
     setting = ", ".join(f"{name} {value:g}" for name, value in tuned.setting.items())
     settings, seeds = len(tuned.choice.scores), len({row["seed"] for row in tuned.rows})
     bare = (
@@ -80,76 +168,45 @@ def choice(tuned: Tuned) -> str:
     )
     return (
         f"Chosen without labels: {setting}, seed {tuned.model.random_state}\n"
-        f"for {_CRITERIA[tuned.by]}.\n{bare}"
+        f"Criterion: {_CRITERIA[tuned.by]}.\n{bare}"
         f"Means over {seeds} seeds, the best and the worst of {settings} settings (a lower score is better):"
     )
 
 
 def tried(tuned: Tuned) -> Table:
-    """The best settings that were tried and the worst, one a line.
-
-    Parameters
-    ----------
-    tuned : Tuned
-        As from `tune`.
-
-    Returns
-    -------
-    rich.table.Table
-    """
+    """The best settings that were tried and the worst, one per line."""
     ranked = standings(tuned.rows, tuned.by)
-    names, looked_at = list(tuned.setting), ("score", *LOOKED_AT[tuned.by])
+    names, measures = list(tuned.setting), ("score", *LOOKED_AT[tuned.by])
     table = Table(box=None, pad_edge=False, collapse_padding=True)
-    for title in ("", *names, *looked_at):
+    for title in ("", *names, *measures):
         table.add_column(title.removeprefix("normalized_").replace("_", " "), justify="right")
     shown = range(len(ranked)) if len(ranked) <= _BEST + 1 else (*range(_BEST), len(ranked) - 1)
     for place in shown:
-        found = ranked[place]
-        numbers = (f"{found[name]:.4f}" for name in looked_at)
-        table.add_row(f"{place + 1}.", *(f"{found[name]:g}" for name in names), *numbers)
+        row = ranked[place]
+        numbers = (f"{row[name]:.4f}" for name in measures)
+        table.add_row(f"{place + 1}.", *(f"{row[name]:g}" for name in names), *numbers)
     return table
 
 
 def ranking(rows: Sequence[Row]) -> Table:
-    """The models of a comparison, one a line.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        As from `compare`.
-
-    Returns
-    -------
-    rich.table.Table
-        Without the columns that no model has.
-    """
-    known = known_columns(rows)
+    """The models of a comparison, one per line, without the columns in which no model has a value."""
+    columns = filled_columns(rows)
     table = Table("model", box=None, pad_edge=False, collapse_padding=True)
-    for title in known:
+    for title in columns:
         table.add_column(title, justify="right", min_width=5)
     for row in rows:
-        values = [(getattr(row, field), form) for field, form, _ in known.values()]
+        values = [(getattr(row, column.field), column.form) for column in columns.values()]
         table.add_row(row.model, *("-" if value is None else f"{value:{form}}" for value, form in values))
     return table
 
 
 def notes(rows: Sequence[Row], n_clusters: int) -> Iterator[str]:
-    """What the table of a comparison does not say.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        As from `compare`.
-    n_clusters : int
-        Clusters asked for.
-
-    Yields
-    ------
-    str
-        Why a model failed, or that it found fewer clusters.
-    """
+    """Which models of a comparison failed and why, and which have fewer clusters than requested."""
     for row in rows:
         if row.error is not None:
             yield f"{row.model}: {row.error}"
         elif row.clusters is not None and row.clusters < n_clusters:
-            yield f"{row.model}: only {row.clusters} of {n_clusters} clusters, as its codes differ no more."
+            yield (
+                f"{row.model}: only {row.clusters} of {n_clusters} clusters, "
+                "because V has no more distinct rows."
+            )

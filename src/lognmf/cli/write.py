@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import math
 import os
-import platform
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +17,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf import metrics, plots
-from lognmf.cli.read import Table
-from lognmf.comparison import Row, agreement
+from lognmf.cli.page import comparison_page
+from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
 from lognmf.persistence import save
 from lognmf.report import write_page
-from lognmf.report.comparison import comparison_page
-from lognmf.report.machine import machine
+from lognmf.report.environment import machine, versions
 
 if TYPE_CHECKING:
+    from lognmf.datasets import Dataset
     from lognmf.grid.tune import Tuned
 
 __all__ = [
@@ -38,7 +34,6 @@ __all__ = [
     "Comparison",
     "Run",
     "check_folder",
-    "fingerprint",
     "summarize",
     "summarize_comparison",
     "write_comparison",
@@ -63,32 +58,16 @@ FILES = (
 COMPARISON_FILES = ("index.html", "summary.json", "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
 
-_PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
-
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A model fitted to a table, its clustering, and how both came about.
+    """A fitted model, the clusters of its samples, and how both were computed.
 
-    Parameters
-    ----------
-    table : Table
-        The data, with true labels if they are known.
-    model : fitted estimator
-        A model of this package.
-    labels : ndarray of shape (n,)
-        Cluster of each sample, from 0.
-    settings : mapping
-        What was asked for, other than the model's own parameters.
-    source : mapping
-        Where the data came from: paths and hashes.
-    command : str
-        The command line.
-    tuning : Tuned, optional
-        How the weights were chosen, if they were.
+    ``settings`` is what the user asked for besides the model's own parameters, ``source`` has the paths
+    and hashes of the data, ``command`` is the command line, and ``tuning`` says how weights were chosen.
     """
 
-    table: Table
+    data: Dataset
     model: Any
     labels: np.ndarray
     settings: Mapping[str, Any]
@@ -99,25 +78,12 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Models fitted to one table, and how that came about.
+    """Models fitted to one data set: their rows, best first, and the estimators by the paper's names.
 
-    Parameters
-    ----------
-    table : Table
-        The data, with true labels if they are known.
-    rows : sequence of Row
-        How each model did, the best first.
-    models : mapping of str to estimator
-        The models by the paper's names; those whose row holds no error are fitted.
-    settings : mapping
-        What was asked for, other than the models' own parameters.
-    source : mapping
-        Where the data came from: paths and hashes.
-    command : str
-        The command line.
+    ``settings``, ``source`` and ``command`` are those of `Run`.
     """
 
-    table: Table
+    data: Dataset
     rows: Sequence[Row]
     models: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -125,20 +91,13 @@ class Comparison:
     command: str
 
 
+# The folder ----------------------------------------------------------------------------
+
+
 def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Refuse a result folder that could not be written; nothing is changed.
+    """The absolute path of a result folder that can be written; nothing is changed.
 
-    Parameters
-    ----------
-    folder : path
-        Where the results shall be.
-    force : bool, default=False
-        Whether results that are there may be replaced. Anything else never is.
-
-    Returns
-    -------
-    Path
-        The folder, as an absolute path.
+    With ``force`` existing results may be replaced, but never any other file.
     """
     folder = Path(folder).resolve()
     if folder.exists() and not folder.is_dir():
@@ -149,10 +108,10 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path
             f"The folder {folder} already exists: choose another one with --out, or replace it with --force."
         )
         raise FileExistsError(msg)
-    found = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-    strangers = sorted(found - {*FILES, *COMPARISON_FILES})
-    if strangers:
-        few = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
+    present = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
+    others = sorted(present - {*FILES, *COMPARISON_FILES})
+    if others:
+        few = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
         msg = f"{folder} is not replaced, because it holds other files ({few}): choose another --out."
         raise FileExistsError(msg)
     ancestor = next(parent for parent in folder.parents if parent.exists())
@@ -163,72 +122,43 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path
 
 
 def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = False) -> Path:
-    """Write a run into ``folder``, which appears complete or not at all.
-
-    Everything is written next to it first and renamed at the end; a folder that is
-    replaced is removed only when the new one stands in its place.
-
-    Parameters
-    ----------
-    folder : path
-        Result folder, as `check_folder` allows it.
-    run : Run
-        What to write.
-    force : bool, default=False
-        Replace results that are there.
-
-    Returns
-    -------
-    Path
-        The folder, as an absolute path.
-    """
+    """Write a run into ``folder``, which appears complete or not at all."""
     return _write_folder(folder, lambda fresh: _write_files(fresh, run), force=force)
 
 
 def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, force: bool = False) -> Path:
-    """Write a comparison into ``folder``, which appears complete or not at all.
-
-    Parameters
-    ----------
-    folder : path
-        Result folder, as `check_folder` allows it.
-    comparison : Comparison
-        What to write.
-    force : bool, default=False
-        Replace results that are there.
-
-    Returns
-    -------
-    Path
-        The folder, as an absolute path.
-    """
+    """Write a comparison into ``folder``, which appears complete or not at all."""
     return _write_folder(folder, lambda fresh: _write_comparison_files(fresh, comparison), force=force)
 
 
 def _write_folder(folder: str | os.PathLike[str], write: Callable[[Path], None], *, force: bool) -> Path:
+    """Write next to the folder and rename at the end; old results go aside, and back if that fails."""
     folder = check_folder(folder, force=force)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as workshop:
-        # A folder made here, not the workshop itself: that one is closed to other users.
-        fresh = Path(workshop) / folder.name
+    with tempfile.TemporaryDirectory(
+        dir=folder.parent, prefix=f".{folder.name}-", ignore_cleanup_errors=True
+    ) as temporary:
+        # Folders in the temporary one, which is closed to other users.
+        fresh, old = Path(temporary) / "new", Path(temporary) / "old"
         fresh.mkdir()
         write(fresh)
         check_folder(folder, force=force)
-        _put_in_place(fresh, folder)
+        try:
+            if folder.exists():
+                folder.rename(old)
+            fresh.rename(folder)
+        except BaseException:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
+            raise
     return folder
 
 
+# The summary ---------------------------------------------------------------------------
+
+
 def summarize(run: Run) -> dict[str, Any]:
-    """Settings, versions and results of a run, as plain values for strict JSON.
-
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    dict
-    """
+    """Settings, versions and results of a run, as plain values for strict JSON."""
     return {
         **_origin(run),
         "settings": {**_plain(run.settings), **_recipe(run.model)},
@@ -238,16 +168,7 @@ def summarize(run: Run) -> dict[str, Any]:
 
 
 def summarize_comparison(comparison: Comparison) -> dict[str, Any]:
-    """Settings, versions and rows of a comparison, as plain values for strict JSON.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    dict
-    """
+    """Settings, versions and rows of a comparison, as plain values for strict JSON."""
     models = {name: _recipe(model) for name, model in comparison.models.items()}
     return {
         **_origin(comparison),
@@ -256,32 +177,16 @@ def summarize_comparison(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def fingerprint(path: str | os.PathLike[str]) -> str:
-    """Hash of a file's content.
-
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    str
-        SHA-256 in hexadecimal digits.
-    """
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _origin(done: Run | Comparison) -> dict[str, Any]:
-    """Command, date, versions and data of a run or a comparison."""
-    X = done.table.X
+    """Command, date, machine, versions and data of a run or a comparison."""
+    X = done.data.X
     return {
         "command": done.command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        "versions": versions(),
         "input": {
-            "name": done.table.name,
+            "name": done.data.name,
             **done.source,
             "samples": X.shape[0],
             "features": X.shape[1],
@@ -302,13 +207,13 @@ def _tuning(tuned: Tuned) -> dict[str, Any]:
 
 
 def _results(run: Run) -> dict[str, Any]:
-    model, y = run.model, run.table.y
+    model, y = run.model, run.data.y
     results = {
         "objective": model.objective_,
         "iterations": model.n_iter_,
         "stop_reason": model.stop_reason_,
         "seconds": model.history_["seconds"][-1],
-        "reconstruction_error": model.reconstruction_err_,
+        "reconstruction_err": model.reconstruction_err_,
         "sparseness_U": metrics.hoyer_sparseness(model.components_),
         "sparseness_V": metrics.hoyer_sparseness(model.embedding_),
         "outliers": int((model.outlier_share_ > 0).sum()) if hasattr(model, "outlier_share_") else None,
@@ -316,29 +221,32 @@ def _results(run: Run) -> dict[str, Any]:
     }
     if y is None:
         return results
-    return results | {"classes": len(np.unique(y))} | agreement(y, run.labels)
+    return results | {"classes": len(np.unique(y))} | label_scores(y, run.labels)
+
+
+# The files -----------------------------------------------------------------------------
 
 
 def _write_files(folder: Path, run: Run) -> None:
-    model, table = run.model, run.table
+    model, data = run.model, run.data
     components, V = to_numpy(model.components_), to_numpy(model.embedding_)
     factors: dict[str, Any] = {"U": components.T, "V": V}
-    if table.feature_names is not None:
-        factors["feature_names"] = np.array(table.feature_names, dtype=str)
+    if data.feature_names is not None:
+        factors["feature_names"] = np.array(data.feature_names, dtype=str)
     np.savez_compressed(folder / "factors.npz", **factors)
     save(model, folder / "model.npz")
     sample = np.arange(len(V))
-    labels = {"sample": sample, "cluster": run.labels} | ({} if table.y is None else {"label": table.y})
+    labels = {"sample": sample, "cluster": run.labels} | ({} if data.y is None else {"label": data.y})
     _write_csv(folder / "labels.csv", labels)
     share = to_numpy(model.outlier_share_) if hasattr(model, "outlier_share_") else None
     if share is not None:
         norm = to_numpy(model.outlier_norm_)
         _write_csv(folder / "outliers.csv", {"sample": sample, "share": share, "norm": norm})
     _write_csv(folder / "history.csv", model.history_)
-    # The heaviest parts first: their share of the sum of V Uᵀ.
+    # Parts with the largest share of the sum of V Uᵀ first.
     order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
     plots.convergence(model.history_).savefig(folder / "convergence.png")
-    parts = plots.parts(components, table.image_shape, order, feature_names=table.feature_names)
+    parts = plots.parts(components, data.image_shape, order, feature_names=data.feature_names)
     parts.savefig(folder / "parts.png")
     plots.embedding(V, run.labels, share).savefig(folder / "embedding.png")
     if run.tuning is not None:
@@ -354,10 +262,9 @@ def _write_comparison_files(folder: Path, comparison: Comparison) -> None:
     _write_csv(folder / "comparison.csv", {name: np.array(c, dtype=object) for name, c in columns.items()})
     figures = {"comparison": plots.comparison(rows)}
     fitted = [row.model for row in rows if row.error is None]
-    if comparison.table.image_shape is not None:
-        # In the order of the fits: parts that grew from the same start stand below one another.
+    if comparison.data.image_shape is not None:
         parts = {name: to_numpy(comparison.models[name].components_) for name in fitted}
-        figures["parts"] = plots.parts_of_models(parts, comparison.table.image_shape)
+        figures["parts"] = plots.parts_of_models(parts, comparison.data.image_shape)
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png")
     summary = summarize_comparison(comparison)
@@ -377,25 +284,8 @@ def _write_csv(path: Path, columns: Mapping[str, np.ndarray]) -> None:
         writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
-def _put_in_place(fresh: Path, folder: Path) -> None:
-    """Rename ``fresh`` to ``folder``; what was there goes aside, and back if that fails."""
-    if not folder.exists():
-        fresh.rename(folder)
-        return
-    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-old-"))
-    try:
-        folder.rename(aside / folder.name)
-        fresh.rename(folder)
-    except BaseException:
-        if not folder.exists():
-            (aside / folder.name).rename(folder)
-        shutil.rmtree(aside)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
 def _plain(value: Any) -> Any:
-    """``value`` as JSON knows it; what is no number is null."""
+    """``value`` as strict JSON has it: NaN and infinity become null, other objects text."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):

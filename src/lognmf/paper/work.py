@@ -8,16 +8,13 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from sklearn.base import clone
 
 from lognmf import metrics
-from lognmf.comparison import agreement
+from lognmf.comparison import label_scores
 from lognmf.core.arrays import to_numpy
 from lognmf.graph import Graphs
 from lognmf.grid.fit import fit_grid
@@ -30,6 +27,7 @@ from lognmf.paper.rivals import RIVALS
 from lognmf.paper.samples import Samples, prepare
 from lognmf.paper.spec import Cell, Piece
 from lognmf.paper.store import Outcome
+from lognmf.report.environment import versions
 
 __all__ = ["WORK", "Task", "perform", "unpack"]
 
@@ -77,11 +75,7 @@ def _made(device: str | None) -> dict[str, Any]:
     made = {
         "cpu": f"{platform.machine()}, {os.cpu_count()} cores",
         "device": "numpy, float64" if device is None else device,
-        "python": platform.python_version(),
-        "lognmf": _version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
+        **versions(),
     }
     if device is not None:
         import torch
@@ -90,14 +84,6 @@ def _made(device: str | None) -> dict[str, Any]:
         made |= {"device": f"{name}, {'float32' if device.startswith('cuda') else 'float64'}"}
         made |= {"torch": torch.__version__}
     return made
-
-
-def _version() -> str:
-    """The version that is installed, if any: a source folder on the path has none."""
-    try:
-        return version("lognmf")
-    except ModuleNotFoundError:
-        return "not installed"
 
 
 # Scores of settings ------------------------------------------------------------------------
@@ -146,7 +132,7 @@ def _rival(name: str, samples: Samples, seed: int) -> dict[str, Any]:
         "seconds": seconds,
         "normalized_cut": metrics.normalized_cut(samples.W, labels),
         "clusters": len(np.unique(labels)),
-        **agreement(samples.y, labels),
+        **label_scores(samples.y, labels),
     }
 
 

@@ -1,18 +1,15 @@
-"""What a page is made of: cells, tables, figures and sections. All text is plain; nothing in it is HTML."""
+"""The contents of a page: cells, tables, figures and sections. All text is plain; none of it is HTML."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Cell", "Figure", "Highlight", "Page", "Section", "Table", "write_page"]
+__all__ = ["Cell", "Figure", "Highlight", "Page", "Section", "Table"]
 
 
 @dataclass(frozen=True)
@@ -22,13 +19,13 @@ class Cell:
     Parameters
     ----------
     value : float, str or None
-        What was found: a number, a word, or nothing, which is shown as a dash.
+        A number, a word, or None, which is shown as a dash.
     spread : float, optional
         Its standard deviation, shown as ± spread.
     paper : float, optional
         The published number. It is shown below, with the difference, which colours the cell.
     note : str, default=""
-        More about it, shown on hover and on focus, and listed below the table.
+        An explanation, shown on hover and on focus, and listed below the table.
     """
 
     value: float | str | None
@@ -44,11 +41,11 @@ class Table:
     Parameters
     ----------
     title, caption : str
-        The heading, and what stands below it.
+        The heading and the text below it.
     columns : tuple of str
-        Titles of the columns, without that of the first one, which holds the names of the rows.
+        Titles of the columns, except the first one, which holds the names of the rows.
     rows : tuple of (str, tuple of Cell)
-        Name and cells of each row, as many cells as columns.
+        Name and cells of each row, one cell per column.
     corner : str, default=""
         Title of the first column.
     form : str or tuple of str, default=".1f"
@@ -57,9 +54,9 @@ class Table:
         For each column 1 if higher is better, -1 if lower is better, 0 if neither; default 1
         for all.
     best : {"row", "column", ""}, default="row"
-        Whether the best number of each row, or of each column, is bold, or none.
+        Where the best number is bold: in each row, in each column, or nowhere.
     tolerance : float, default=3
-        Differences from the paper up to this size count as none.
+        Differences from the paper up to this size are not coloured.
     """
 
     title: str
@@ -98,9 +95,9 @@ class Figure:
     Parameters
     ----------
     title, caption : str
-        The heading, and what stands below the figure.
+        The heading and the text below the figure.
     figure : matplotlib.figure.Figure
-        What is drawn. A figure with photographs becomes a PNG, any other one an SVG.
+        A figure with photographs becomes a PNG, any other one an SVG.
     """
 
     title: str
@@ -119,7 +116,7 @@ class Section:
     text : tuple of str, default=()
         Paragraphs. Those that start with ``- `` become a list; words between backticks are code.
     items : tuple of Table and Figure, default=()
-        What stands below the text.
+        Shown below the text.
     """
 
     title: str
@@ -134,7 +131,7 @@ class Highlight:
     Parameters
     ----------
     value : str
-        The number, as it is shown.
+        The number, written out.
     label : str
         What it is.
     """
@@ -154,9 +151,9 @@ class Page:
     sections : tuple of Section
         In the order of the table of contents.
     facts : mapping of str to str, optional
-        How it came about: command, versions, seeds, machine. They stand at the end.
+        How the results were computed: command, versions, seeds, machine. Shown at the end.
     highlights : tuple of Highlight, default=()
-        Few numbers that stand out at the top.
+        A few numbers that stand out at the top.
     """
 
     title: str
@@ -164,31 +161,3 @@ class Page:
     sections: tuple[Section, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
     highlights: tuple[Highlight, ...] = ()
-
-
-def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
-    """Write ``page`` as one HTML file, which appears complete or not at all.
-
-    Parameters
-    ----------
-    page : Page
-        What to write.
-    path : path
-        The file. One that is there is replaced; its folder must exist.
-
-    Returns
-    -------
-    Path
-        The file, as an absolute path.
-    """
-    from lognmf.report.html import render
-
-    path = Path(path).resolve()
-    text = render(page)
-    fresh = path.with_name(f".{path.name}-{uuid4().hex}")
-    try:
-        fresh.write_text(text, encoding="utf-8", newline="\n")
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return path

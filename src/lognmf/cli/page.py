@@ -1,4 +1,4 @@
-"""The page of a comparison on a user's own data."""
+"""The HTML page of a comparison."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf import plots
-from lognmf.comparison import Row, known_columns
-from lognmf.plots.gallery import spread_out
-from lognmf.report.page import Cell, Figure, Highlight, Page, Section, Table
+from lognmf.comparison import Row, filled_columns
+from lognmf.report import Cell, Figure, Highlight, Page, Section, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -22,52 +21,43 @@ __all__ = ["comparison_page"]
 
 _MEANING = (
     "cut: normalised cut of the neighbour graph by the clusters, lower is better. "
-    "sparse: Hoyer's sparseness of the factors. error: the norm of X − VUᵀ. seconds: of the fit alone."
+    "sparse: Hoyer's sparseness of the factors. error: the norm of X − VUᵀ. "
+    "seconds: time of the fit alone."
 )
 
 _MOST_CLASSES = 12
 _WEIGHTS = ("alpha", "beta", "gamma", "lam")
 _SILENT = ("verbose", "warm_start")
-"""Parameters that change nothing in a result."""
+"""Parameters that do not affect a result."""
 
 
 def comparison_page(
     comparison: Comparison, summary: Mapping[str, Any], figures: Mapping[str, Drawing]
 ) -> Page:
-    """The page of a comparison.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        What was done.
-    summary : mapping
-        As from `summarize_comparison`.
-    figures : mapping of str to Figure
-        ``comparison``, and ``parts`` where the samples are pictures.
-
-    Returns
-    -------
-    Page
-    """
-    n, p = comparison.table.X.shape
+    """The page of a comparison, its summary and its figures: ``comparison``, and ``parts`` of pictures."""
+    n, p = comparison.data.X.shape
     k, clusters = comparison.settings["n_components"], comparison.settings["n_clusters"]
     parameters = {name: model["parameters"] for name, model in summary["settings"]["models"].items()}
     fitted = [row for row in comparison.rows if row.error is None]
     return Page(
-        f"Methods compared on {comparison.table.name}",
-        f"{len(fitted)} factorisations of the same {n} samples into {k} parts, clustered by k-means on V.",
+        f"Methods compared on {comparison.data.name}",
+        f"{len(fitted)} factorisations of the same {n} samples into {k} parts. "
+        "The samples are clustered by k-means on V.",
         (
             Section("Result", tuple(_story(comparison.rows, clusters)), (_result(comparison.rows),)),
             Section("Figures", (), tuple(_figures(comparison, figures))),
             Section(
                 "Settings",
-                ("Each model has its own defaults, unless the command says otherwise.", _shared(parameters)),
+                (
+                    "Each model has its default settings, unless the command says otherwise.",
+                    _shared(parameters),
+                ),
                 (_settings(parameters),),
             ),
         ),
         _facts(summary),
         (
-            Highlight(fitted[0].model, "first of the table"),
+            Highlight(fitted[0].model, "first in the table"),
             *_score(fitted[0]),
             Highlight(f"{n} × {p}", "samples × features"),
             Highlight(f"{sum(row.seconds or 0 for row in fitted):.1f} s", f"for {len(fitted)} fits"),
@@ -82,18 +72,19 @@ def _score(row: Row) -> list[Highlight]:
 
 
 def _story(rows: Sequence[Row], clusters: int) -> list[str]:
-    """What the order of the table is, and what the table cannot say."""
+    """How the table is sorted, and what it does not show."""
     if any(row.accuracy is not None for row in rows):
         order = (
-            "The models are sorted by accuracy. One start and default weights: small differences say little."
+            "The models are sorted by accuracy. Each was run with one seed and default weights, so small "
+            "differences are not meaningful."
         )
     else:
         order = (
             "There are no true labels, so the models are sorted by the cut. "
-            "A small cut is a hint and not a proof of a good clustering."
+            "A small cut suggests a good clustering but does not prove it."
         )
     few = [
-        f"- {row.model} found only {row.clusters} of {clusters} clusters, as its codes differ no more."
+        f"- {row.model} has only {row.clusters} of {clusters} clusters, because V has no more distinct rows."
         for row in rows
         if row.clusters is not None and row.clusters < clusters
     ]
@@ -101,19 +92,19 @@ def _story(rows: Sequence[Row], clusters: int) -> list[str]:
 
 
 def _result(rows: Sequence[Row]) -> Table:
-    known = known_columns(rows)
-    cells = [
-        (row.model, tuple(Cell(getattr(row, field), note=_note(row, field)) for field, *_ in known.values()))
+    columns = filled_columns(rows)
+    cells = tuple(
+        (row.model, tuple(Cell(getattr(row, c.field), note=_note(row, c.field)) for c in columns.values()))
         for row in rows
-    ]
+    )
     return Table(
         "All models",
         _MEANING,
-        tuple(known),
-        tuple(cells),
+        tuple(columns),
+        cells,
         corner="model",
-        form=tuple(form for _, form, _ in known.values()),
-        better=tuple(better for *_, better in known.values()),
+        form=tuple(column.form for column in columns.values()),
+        better=tuple(column.better for column in columns.values()),
         best="column",
     )
 
@@ -125,52 +116,54 @@ def _note(row: Row, field: str) -> str:
 
 
 def _figures(comparison: Comparison, figures: Mapping[str, Drawing]) -> list[Figure]:
-    table = comparison.table
-    found = [Figure("Scores and times", "The best model first.", figures["comparison"])]
+    data = comparison.data
+    shown = [Figure("Scores and times", "The best model comes first.", figures["comparison"])]
     if "parts" in figures:
-        caption = (
-            "One row a model, every picture on its own scale; from the same start parts keep their places."
+        caption = "One row per model; every picture has its own scale."
+        shown.append(Figure("Parts", caption, figures["parts"]))
+    if data.image_shape is not None and not sp.issparse(data.X):
+        some = _few_classes(data.y, len(data.X))
+        y = None if data.y is None else data.y[some]
+        drawing = plots.samples(data.X[some], y, image_shape=data.image_shape)
+        caption = "Samples as they were fitted" + (
+            "." if data.y is None else f", of up to {_MOST_CLASSES} classes."
         )
-        found.append(Figure("Parts", caption, figures["parts"]))
-    if table.image_shape is not None and not sp.issparse(table.X):
-        shown = _few_classes(table.y, len(table.X))
-        y = None if table.y is None else table.y[shown]
-        drawing = plots.samples(table.X[shown], y, image_shape=table.image_shape)
-        found.append(Figure("Data", "Samples of some classes, as they were fitted.", drawing))
-    return found
+        shown.append(Figure("Data", caption, drawing))
+    return shown
 
 
 def _few_classes(y: np.ndarray | None, n: int) -> np.ndarray:
-    """Samples of an even selection of the classes."""
+    """Indices of the samples of evenly selected classes."""
     if y is None:
         return np.arange(n)
     classes = np.unique(y)
-    return np.flatnonzero(np.isin(y, classes[spread_out(len(classes), _MOST_CLASSES)]))
+    chosen = np.linspace(0, len(classes) - 1, min(len(classes), _MOST_CLASSES)).round().astype(int)
+    return np.flatnonzero(np.isin(y, classes[chosen]))
 
 
 def _shared(parameters: Mapping[str, Mapping[str, Any]]) -> str:
-    """What all models have alike, in a sentence."""
+    """The parameters that all models share, in a sentence."""
     alike = [f"{name} {_word(values[0])}" for name, values in _values(parameters).items() if _same(values)]
     return f"The same for all: {', '.join(alike)}."
 
 
 def _settings(parameters: Mapping[str, Mapping[str, Any]]) -> Table:
-    """The parameters in which the models differ, one row a model; a dash for those it does not have."""
+    """The parameters in which the models differ, one row per model; a dash for those it does not have."""
     values = _values(parameters)
     names = sorted(
         (name for name in values if not _same(values[name])), key=lambda name: name not in _WEIGHTS
     )
     rows = tuple(
-        (model, tuple(Cell(_word(known.get(name))) for name in names)) for model, known in parameters.items()
+        (model, tuple(Cell(_word(own.get(name))) for name in names)) for model, own in parameters.items()
     )
-    caption = "Those in which the models differ."
+    caption = "Only those in which the models differ."
     return Table("Parameters", caption, tuple(names), rows, "model", "g", best="")
 
 
 def _values(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Any]]:
-    names = dict.fromkeys(name for known in parameters.values() for name in known)
-    names = {name: None for name in names if name not in _SILENT}
-    return {name: [known.get(name) for known in parameters.values()] for name in names}
+    """Values by parameter, one per model and None where it does not have that parameter."""
+    names = dict.fromkeys(name for own in parameters.values() for name in own if name not in _SILENT)
+    return {name: [own.get(name) for own in parameters.values()] for name in names}
 
 
 def _same(values: Sequence[Any]) -> bool:
@@ -183,7 +176,7 @@ def _word(value: Any) -> float | str | None:
 
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
-    """Where the numbers come from, in words."""
+    """How the numbers were computed, in words."""
     source, settings = summary["input"], summary["settings"]
     asked = {name: value for name, value in settings.items() if name != "models" and value is not None}
     return {

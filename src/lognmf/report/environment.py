@@ -1,34 +1,39 @@
-"""The machine that something was computed on."""
+"""The machine and the package versions that results were computed with."""
 
 from __future__ import annotations
 
 import os
 import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["machine"]
+__all__ = ["machine", "versions"]
+
+_PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that compute; a source folder on the path has none."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
 
 
 def machine() -> str:
-    """System, processor, cores and memory in one line, as far as they are known.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> "core" in machine()
-    True
-    """
+    """System, processor, cores and memory in one line, as far as the system reports them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    facts = [
+    parts = (
         f"{platform.system()} {platform.machine()}",
         _processor(),
         f"{cores} core{'s' * (cores != 1)}",
         _memory(),
-    ]
-    return ", ".join(fact for fact in facts if fact.strip())
+    )
+    return ", ".join(part for part in parts if part.strip())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:

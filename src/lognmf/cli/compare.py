@@ -1,0 +1,118 @@
+"""``lognmf compare``: several models on one data set, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from lognmf.cli import options
+from lognmf.cli.options import interruptible, worded
+from lognmf.models import MODELS
+
+if TYPE_CHECKING:
+    from lognmf.comparison import Row
+    from lognmf.datasets import Dataset
+
+__all__ = ["compare"]
+
+
+def compare(
+    context: typer.Context,
+    file: options.File,
+    components: Annotated[
+        int | None,
+        typer.Option("--components", "-k", help="Number of parts.", show_default="number of classes"),
+    ] = None,
+    clusters: options.Clusters = None,
+    models: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,NAME,…", help=f"Some of {options.MODEL_NAMES}.", show_default="all"),
+    ] = None,
+    restarts: options.Restarts = None,
+    max_iter: options.MaxIter = None,
+    seed: options.Seed = 0,
+    labels: options.Labels = None,
+    scale: options.Scale = True,
+    image_shape: options.ImageShape = None,
+    resize: options.Resize = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-compare")
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Fit all models to a data matrix, cluster its samples and write a table, best model first.
+
+    The models are sorted by accuracy if labels are available, else by the cut. cut: normalised cut of
+    the neighbour graph by the clusters, lower is better. sparse: Hoyer's sparseness. error: the norm of
+    X − VUᵀ.
+    """
+    with interruptible():
+        from lognmf import comparison
+        from lognmf.cli import show
+        from lognmf.cli.read import load
+        from lognmf.cli.write import Comparison, check_folder, write_comparison
+
+        console = Console(stderr=True)
+        with worded(ValueError, OSError, MemoryError):
+            options.check_seed(seed)
+            names = comparison.model_names(None if models is None else [m.strip() for m in models.split(",")])
+            folder = check_folder(out or options.default_folder(file, "compare"), force=force)
+            candidates = (MODELS[name]() for name in names)
+            data, source = load(file, labels, image_shape, resize, candidates, scale=scale)
+            k = _parts(components, data)
+            settings = {
+                "n_components": k,
+                "n_clusters": k if clusters is None else clusters,
+                "n_neighbors": 5,
+                "random_state": seed,
+            }
+            given = {"n_init": restarts, "max_iter": max_iter}
+            given = {name: value for name, value in given.items() if value is not None}
+            rows, fitted = _compare(data, names, {**settings, **given}, console)
+        with worded(OSError), console.status("drawing and writing"):
+            asked = {**settings, "normalize": scale, "labels": labels, "image_shape": data.image_shape}
+            done = Comparison(data, rows, fitted, asked, source, context.obj)
+            write_comparison(folder, done, force=force)
+    Console().print(show.ranking(rows))
+    for note in show.notes(rows, settings["n_clusters"]):
+        typer.echo(note)
+    typer.echo(f"Results are in {folder}\nOpen {folder / 'index.html'} in a browser for the whole page")
+
+
+def _parts(components: int | None, data: Dataset) -> int:
+    """Number of parts: as given, or one per class."""
+    if components is not None:
+        return components
+    if data.y is None:
+        msg = f"The number of parts is not known, because {data.name} has no labels: give -k or --labels."
+        raise ValueError(msg)
+    return len(np.unique(data.y))
+
+
+def _compare(
+    data: Dataset, names: Sequence[str], settings: Mapping[str, Any], console: Console
+) -> tuple[list[Row], dict[str, Any]]:
+    """The rows, best first, and the models by their names; refused if none could be fitted."""
+    from lognmf import comparison
+    from lognmf.cli.show import ComparisonProgress, announce, bars
+
+    fitted: dict[str, Any] = {}
+    announce(data, settings["n_components"])
+    with bars(console) as progress:
+        shown = ComparisonProgress(progress, len(names))
+
+        def done(row: Row, model: Any) -> None:
+            shown.done(model)
+            fitted[row.model] = model
+
+        hooks: dict[str, Any] = {"on_start": shown.start, "on_done": done}
+        rows = comparison.compare(data.X, y=data.y, models=names, **hooks, **settings)
+    if all(row.error is not None for row in rows):
+        msg = f"No model could be fitted. {rows[0].model}: {rows[0].error}"
+        raise ValueError(msg)
+    return rows, fitted

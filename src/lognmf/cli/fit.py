@@ -1,0 +1,207 @@
+"""``lognmf fit``: one model on one data set, its weights given, default or tuned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from lognmf.cli import options
+from lognmf.cli.options import OPTIONS, interruptible, worded
+from lognmf.core.solvers import SOLVERS
+from lognmf.core.terms import PENALTIES, ROW_NORMS
+from lognmf.models import MODELS
+
+if TYPE_CHECKING:
+    from lognmf.grid.tune import Tuned
+
+__all__ = ["fit"]
+
+_MODELS = {name.lower(): model for name, model in MODELS.items()}
+_STARTS = dict.fromkeys(start for model in MODELS.values() for start in model._starts)
+
+_TUNING_SEEDS = 3
+"""Seeds of each setting that --tune tries, unless --restarts is given."""
+
+
+def fit(
+    context: typer.Context,
+    file: options.File,
+    components: Annotated[int, typer.Option("--components", "-k", help="Number of parts.")],
+    clusters: options.Clusters = None,
+    model: Annotated[str, typer.Option(help=f"One of {options.MODEL_NAMES}.")] = "rls-nmf",
+    alpha: Annotated[float | None, typer.Option(help="Weight of the sparsity of the parts.")] = None,
+    beta: Annotated[float | None, typer.Option(help="Weight of the sparsity of the codes.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="Weight of the outlier part.")] = None,
+    lam: Annotated[float | None, typer.Option(help="Weight of the neighbour graph.")] = None,
+    penalty: Annotated[
+        str | None, typer.Option(help=f"Sparsity penalty, one of {', '.join(PENALTIES)}.")
+    ] = None,
+    row_norm: Annotated[
+        str | None, typer.Option(help=f"Norm of the outlier part, one of {', '.join(ROW_NORMS)}.")
+    ] = None,
+    neighbors: Annotated[int | None, typer.Option(help="Neighbours per sample in the graph.")] = None,
+    init: Annotated[str | None, typer.Option(help=f"Initialisation, one of {', '.join(_STARTS)}.")] = None,
+    restarts: options.Restarts = None,
+    solver: Annotated[
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(SOLVERS)}. mu makes multiplicative updates; cd is coordinate descent, "
+            "which gives exact zeros."
+        ),
+    ] = None,
+    unit_components: Annotated[
+        bool | None,
+        typer.Option("--unit-components/--free-components", help="Parts of unit norm, or of any norm."),
+    ] = None,
+    max_iter: options.MaxIter = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Stop when the relative decrease per iteration is below this.")
+    ] = None,
+    seed: options.Seed = 0,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="Choose the weights without labels. --restarts is then the number of seeds per setting, "
+            f"by default {_TUNING_SEEDS}.",
+        ),
+    ] = False,
+    labels: options.Labels = None,
+    scale: options.Scale = True,
+    image_shape: options.ImageShape = None,
+    resize: options.Resize = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL")
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Factorise a data matrix, cluster its samples and write a result folder.
+
+    Options that are not given keep the model's defaults. --tune chooses the weights that are not
+    given. Without --init it uses the spectral initialisation where the model has it; with that
+    initialisation it also chooses the number of iterations, unless --max-iter is given.
+    """
+    parameters = {
+        "n_components": components,
+        "alpha": alpha,
+        "beta": beta,
+        "gamma": gamma,
+        "lam": lam,
+        "penalty": penalty,
+        "row_norm": row_norm,
+        "n_neighbors": neighbors,
+        "init": init,
+        "n_init": restarts,
+        "solver": solver,
+        "unit_components": unit_components,
+        "max_iter": max_iter,
+        "tol": tol,
+        "random_state": seed,
+    }
+    given = {name: value for name, value in parameters.items() if value is not None}
+    name, n_clusters = model.lower(), components if clusters is None else clusters
+    settings = {"model": name, "clusters": n_clusters, "seed": seed, "normalize": scale, "labels": labels}
+    with interruptible():
+        from lognmf.cli import show
+        from lognmf.cli.read import load
+        from lognmf.cli.write import Run, check_folder, summarize, write_results
+        from lognmf.clustering import cluster
+
+        console = Console(stderr=True)
+        with worded(ValueError, OSError, FloatingPointError, MemoryError):
+            estimator, tuned = _estimator(name, given), None
+            grid = _grid(estimator, name, given) if tune else None
+            folder = check_folder(out or options.default_folder(file, name), force=force)
+            data, source = load(file, labels, image_shape, resize, [estimator], scale=scale)
+            _check_clusters(n_clusters, data.X.shape[0])
+            show.announce(data, components)
+            if grid is None:
+                with show.fit_progress(estimator, name, console):
+                    estimator.fit(data.X)
+            else:
+                tuned = _tune(estimator, grid, data.X, given, n_clusters, console)
+                estimator = tuned.model
+        with worded(OSError), console.status("clustering, drawing and writing"):
+            groups = tuned.labels if tuned else cluster(estimator.embedding_, n_clusters, random_state=seed)
+            settings["image_shape"] = data.image_shape
+            run = Run(data, estimator, groups, settings, source, context.obj, tuned)
+            write_results(folder, run, force=force)
+    if tuned is not None:
+        typer.echo(show.choice(tuned))
+        Console().print(show.tried(tuned), "")
+    Console().print(show.results(summarize(run)["results"], n_samples=len(groups)))
+    typer.echo(f"Results are in {folder}")
+
+
+def _estimator(name: str, given: Mapping[str, Any]) -> Any:
+    """The model called ``name`` with the parameters that the user gave, checked."""
+    if name not in _MODELS:
+        msg = f"--model must be one of {options.MODEL_NAMES}; got {name!r}."
+        raise ValueError(msg)
+    accepted = _MODELS[name]().get_params()
+    for parameter in given:
+        if parameter not in accepted:
+            takes = ", ".join(option for key, option in OPTIONS.items() if key in accepted)
+            msg = (
+                f"{OPTIONS[parameter]} does nothing for {name}, which takes {takes}: "
+                "leave it out, or choose another --model."
+            )
+            raise ValueError(msg)
+    options.check_seed(given["random_state"])
+    estimator = _MODELS[name](**given)
+    estimator._check_parameters()
+    return estimator
+
+
+def _check_clusters(n_clusters: int, n_samples: int) -> None:
+    if not 1 <= n_clusters <= n_samples:
+        msg = (
+            f"--clusters, by default as many as -k, must be from 1 to the number of samples, {n_samples}; "
+            f"got {n_clusters}."
+        )
+        raise ValueError(msg)
+
+
+def _grid(estimator: Any, name: str, given: Mapping[str, Any]) -> Mapping[str, Sequence[float]]:
+    """The values to try of parameters that the user did not give; the start is spectral where possible."""
+    from lognmf.grid.tune import default_grid
+
+    if "init" not in given and "spectral" in estimator._starts:
+        estimator.set_params(init="spectral")
+    grid = default_grid(estimator, fixed=given)
+    if not grid:
+        msg = f"--tune has nothing to choose for {name} with these options: leave out some, or --tune."
+        raise ValueError(msg)
+    return grid
+
+
+def _tune(
+    estimator: Any,
+    grid: Mapping[str, Sequence[Any]],
+    X: Any,
+    given: Mapping[str, Any],
+    n_clusters: int,
+    console: Console,
+) -> Tuned:
+    """Tune the model on X, with a progress bar; ``n_init`` seeds are used, from ``random_state`` on."""
+    from lognmf.cli.show import grid_progress
+    from lognmf.grid.tune import tune
+
+    seeds = [(given["random_state"] + i) % 2**32 for i in range(given.get("n_init", _TUNING_SEEDS))]
+    total = math.prod(len(values) for values in grid.values()) * len(seeds)
+    with grid_progress(total, console) as on_batch:
+        return tune(
+            X,
+            estimator.n_components,
+            model=estimator,
+            grid=grid,
+            n_clusters=n_clusters,
+            seeds=seeds,
+            init=estimator.init,
+            on_batch=on_batch,
+        )

@@ -1,0 +1,224 @@
+"""A data matrix from a file: csv, tsv, parquet, npy, npz, mat or mtx. Values are returned as they are."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from lognmf.datasets import Dataset
+
+__all__ = ["ENDINGS", "FORMATS", "as_vector", "check_labels_exist", "parse"]
+
+_DATA_NAMES = ("X", "data", "fea", "arr_0")
+_LABEL_NAMES = ("y", "labels", "gnd", "target")
+_MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none"}
+
+
+def parse(read: Callable[[Path], Any], path: Path) -> Any:
+    """The result of ``read(path)``; an error of a broken file becomes one sentence."""
+    try:
+        return read(path)
+    except (MemoryError, PermissionError):
+        raise
+    except NotImplementedError as error:
+        msg = f"{path} is a MATLAB file of version 7.3, which cannot be read: save it with -v7."
+        raise ValueError(msg) from error
+    except Exception as error:
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        msg = f"{path} cannot be read as {path.suffix.lower().lstrip('.')}: {reason}."
+        raise ValueError(msg) from error
+
+
+def as_vector(values: Any) -> np.ndarray:
+    """A column or row as a vector; text in MATLAB's cells as text."""
+    values = values.toarray() if sp.issparse(values) else np.asarray(values)
+    if values.size == max(values.shape, default=1):
+        values = values.reshape(-1)
+    if values.dtype == object:
+        values = np.array([str(np.squeeze(cell)) for cell in values.reshape(-1)]).reshape(values.shape)
+    return values
+
+
+def check_labels_exist(labels: str | None, names: Sequence[str] | None, path: Any) -> None:
+    """Refuse labels that are neither one of the columns ``names`` nor a file."""
+    if labels is None or labels in (names or ()) or Path(labels).is_file():
+        return
+    columns = names or ()
+    few = f" ({', '.join(columns[:8])}{', …' if len(columns) > 8 else ''})" if columns else ""
+    msg = f"The labels {labels!r} are neither a column or array of {path}{few} nor a file: name one of these."
+    raise ValueError(msg)
+
+
+# Tables with columns -------------------------------------------------------------------
+
+
+def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Dataset:
+    from pyarrow import csv as arrow_csv
+
+    header = any(not _is_number(cell) for cell in parse(lambda p: _first_row(p, delimiter), path))
+    columns = parse(
+        lambda p: arrow_csv.read_csv(
+            p,
+            read_options=arrow_csv.ReadOptions(autogenerate_column_names=not header),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
+        ),
+        path,
+    )
+    names = [name.strip() for name in columns.column_names] if header else None
+    if names and "" in names:
+        msg = (
+            f"Column {names.index('') + 1} of {path} has no name: it looks like row numbers written next to "
+            "the data. Remove that column (pandas: to_csv(index=False)) or name it."
+        )
+        raise ValueError(msg)
+    return _from_columns(columns, names, labels, path)
+
+
+def _read_tsv(path: Path, labels: str | None) -> Dataset:
+    return _read_csv(path, labels, delimiter="\t")
+
+
+def _read_parquet(path: Path, labels: str | None) -> Dataset:
+    from pyarrow import parquet
+
+    columns = parse(parquet.read_table, path)
+    # The index that pandas stored is not a feature.
+    index = (columns.schema.pandas_metadata or {}).get("index_columns", [])
+    stored = [name for name in index if name in columns.column_names and name != labels]
+    columns = columns.drop_columns(stored)
+    return _from_columns(columns, columns.column_names, labels, path)
+
+
+def _first_row(path: Path, delimiter: str) -> list[str]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return next((row for row in csv.reader(file, delimiter=delimiter) if row), [])
+
+
+def _is_number(cell: str) -> bool:
+    if cell.strip().lower() in _MISSING:
+        return True
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _from_columns(columns: Any, names: list[str] | None, labels: str | None, path: Path) -> Dataset:
+    """X from the columns of an arrow table, without the one called ``labels``."""
+    import pyarrow as pa
+
+    check_labels_exist(labels, names, path)
+    kept = list(range(columns.num_columns))
+    y = None
+    if names is not None and labels is not None and labels in names:
+        position = names.index(labels)
+        kept.remove(position)
+        y = _label_column(columns.column(position), labels, path)
+    for j in kept:
+        _check_numbers(columns.schema.field(j).type, f"{names[j]!r}" if names else f"{j + 1}", path)
+    single = bool(kept) and all(columns.schema.field(j).type == pa.float32() for j in kept)
+    dtype = pa.float32() if single else pa.float64()
+    X = np.empty((columns.num_rows, len(kept)), dtype=np.float32 if single else np.float64)
+    for i, j in enumerate(kept):
+        X[:, i] = columns.column(j).cast(dtype, safe=False).to_numpy()
+    return _dataset(X, y, path, None if names is None else tuple(names[j] for j in kept))
+
+
+def _check_numbers(kind: Any, column: str, path: Path) -> None:
+    from pyarrow import types
+
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    if not any(test(kind) for test in tests):
+        text = str(kind) in ("string", "large_string") or "dictionary" in str(kind)
+        msg = (
+            f"Column {column} of {path} holds {'text' if text else f'{kind} values'}, not numbers: name it "
+            "with --labels if it is the label of each sample, or remove it."
+        )
+        raise ValueError(msg)
+
+
+def _label_column(column: Any, name: str, path: Path) -> np.ndarray:
+    values = column.to_pylist()
+    empty = sum(value is None or value == "" for value in values)
+    if empty:
+        msg = f"Label column {name!r} of {path} has {empty} empty entries; every sample needs a label."
+        raise ValueError(msg)
+    return np.asarray(values, dtype=None if all(isinstance(v, int | float) for v in values) else str)
+
+
+# Arrays --------------------------------------------------------------------------------
+
+
+def _read_npy(path: Path, _: str | None) -> Dataset:
+    return _dataset(parse(lambda p: np.load(p, allow_pickle=False), path), None, path)
+
+
+def _read_npz(path: Path, labels: str | None) -> Dataset:
+    arrays = parse(_load_npz, path)
+    return _from_arrays(arrays, labels, path) if isinstance(arrays, dict) else _dataset(arrays, None, path)
+
+
+def _load_npz(path: Path) -> Any:
+    """A sparse matrix, or a dict of the file's arrays."""
+    with np.load(path, allow_pickle=False) as file:
+        if "format" not in file.files:
+            return {name: file[name] for name in file.files}
+    return sp.load_npz(path)
+
+
+def _read_mat(path: Path, labels: str | None) -> Dataset:
+    content = parse(scipy.io.loadmat, path)
+    return _from_arrays({k: v for k, v in content.items() if not k.startswith("__")}, labels, path)
+
+
+def _read_mtx(path: Path, _: str | None) -> Dataset:
+    return _dataset(parse(scipy.io.mmread, path), None, path)
+
+
+def _from_arrays(arrays: Mapping[str, Any], labels: str | None, path: Path) -> Dataset:
+    """X and y by their names; an array that is only called like labels but does not fit X is left alone."""
+    X = _pick_matrix({name: M for name, M in arrays.items() if name != labels}, path)
+    if labels is not None:
+        return _dataset(X, as_vector(arrays[labels]) if labels in arrays else None, path)
+    vectors = (as_vector(arrays[name]) for name in _LABEL_NAMES if name in arrays)
+    return _dataset(X, next((v for v in vectors if v.ndim == 1 and len(v) == X.shape[0]), None), path)
+
+
+def _pick_matrix(arrays: Mapping[str, Any], path: Path) -> Any:
+    named = [name for name in _DATA_NAMES if name in arrays and arrays[name].ndim == 2]
+    others = [name for name, M in arrays.items() if M.ndim == 2 and min(M.shape) > 1]
+    if not named and len(others) != 1:
+        shapes = ", ".join(f"{name} {'×'.join(map(str, M.shape))}" for name, M in arrays.items()) or "nothing"
+        msg = (
+            f"{path} does not say which array is the data: it holds {shapes}. Call the matrix of samples X "
+            "(data, fea and arr_0 do as well), or store it alone."
+        )
+        raise ValueError(msg)
+    return arrays[(named or others)[0]]
+
+
+def _dataset(X: Any, y: np.ndarray | None, path: Path, names: tuple[str, ...] | None = None) -> Dataset:
+    X = sp.csr_array(X) if sp.issparse(X) else X
+    return Dataset(X, y, name=path.stem, title=path.stem, feature_names=names)
+
+
+FORMATS: dict[str, Callable[[Path, str | None], Dataset]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+    ".parquet": _read_parquet,
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".mat": _read_mat,
+    ".mtx": _read_mtx,
+}
+"""Readers by the ending of the file's name."""
+
+ENDINGS = " or ".join(", ".join(ending.lstrip(".") for ending in FORMATS).rsplit(", ", 1))
+"""The formats in words."""

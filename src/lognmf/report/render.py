@@ -1,0 +1,283 @@
+"""A page as one HTML document with its style and script inside; the markup is in the template."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib.resources import files
+from itertools import count, groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lognmf.files import new_file
+from lognmf.report.page import Cell, Figure, Page, Section, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+__all__ = ["render", "write_page"]
+
+_PIXELS_PER_INCH = 96
+"""CSS pixels per inch."""
+
+_SHARPNESS = 2
+"""Pixels of a photograph for each pixel of the page."""
+
+_LARGEST_DRAWING = 400_000
+"""Bytes of an SVG above which a PNG is easier on the reader's browser."""
+
+_MINUS, _DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+_LARGE = 3
+"""A difference is large above this many tolerances."""
+
+
+def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
+    """Write ``page`` as one HTML file, which appears complete or not at all.
+
+    Parameters
+    ----------
+    page : Page
+        What to write.
+    path : path
+        The file. An existing one is replaced.
+
+    Returns
+    -------
+    Path
+        The file, as an absolute path.
+    """
+    text = render(page)
+    with new_file(path, force=True) as fresh:
+        fresh.write_text(text, encoding="utf-8", newline="\n")
+    return Path(path).resolve()
+
+
+def render(page: Page) -> str:
+    """The page as an HTML document; the same page gives the same text."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.filters |= {"words": _words, "by_list": _by_list, "digest": _digest}
+    return environment.from_string(_resource("page.html.j2")).render(
+        page=page,
+        sections=_sections(page),
+        style=_resource("style.css").strip(),
+        script=_resource("script.js").strip(),
+    )
+
+
+def _resource(name: str) -> str:
+    return files("lognmf.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """Hash by which the page's security policy allows just this style or script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _words(text: str) -> Any:
+    """Escaped text; what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _by_list(text: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
+    """Runs of lines, and whether they are entries of a list: those start with a dash."""
+    for listed, lines in groupby(text, key=lambda line: line.startswith("- ")):
+        yield listed, list(lines)
+
+
+def _sections(page: Page) -> list[dict[str, Any]]:
+    """What the template shows of the sections; their anchors are named first, those of their items then."""
+    name = _anchors()
+    sections = [(name(section.title), section) for section in page.sections]
+    return [_section(section, anchor, name) for anchor, section in sections]
+
+
+def _section(section: Section, anchor: str, name: Callable[[str], str]) -> dict[str, Any]:
+    items = [_item(item, name(item.title)) for item in section.items]
+    return {
+        "anchor": anchor,
+        "title": section.title,
+        "text": section.text,
+        "contents": items,
+        "listed": [item for item in items if item["title"]],
+    }
+
+
+def _item(item: Table | Figure, anchor: str) -> dict[str, Any]:
+    if isinstance(item, Table):
+        return {"anchor": anchor, "image": None, **_table(item, anchor)}
+    return {"anchor": anchor, "title": item.title, "caption": item.caption, "image": _image(item.figure)}
+
+
+def _anchors() -> Callable[[str], str]:
+    """A function that turns titles into anchors, each used once."""
+    used = {"content", "facts", "theme"}
+
+    def name(title: str) -> str:
+        word = "-".join(re.findall(r"[a-z0-9]+", title.lower())) or "part"
+        candidates = (word if i == 1 else f"{word}-{i}" for i in count(1))
+        anchor = next(candidate for candidate in candidates if candidate not in used)
+        used.add(anchor)
+        return anchor
+
+    return name
+
+
+# Figures -------------------------------------------------------------------------------
+
+
+def _image(figure: Drawing) -> dict[str, Any]:
+    """A figure as an SVG, which a dark page inverts; as a PNG if it shows photographs or is very large."""
+    from matplotlib.image import AxesImage
+
+    width, height = (round(inches * _PIXELS_PER_INCH) for inches in figure.get_size_inches())
+    content = b"" if figure.findobj(AxesImage) else _svg(figure)
+    drawing = 0 < len(content) <= _LARGEST_DRAWING
+    kind, form = ("drawing", "svg+xml") if drawing else ("photo", "png")
+    encoded = base64.b64encode(content if drawing else _png(figure)).decode()
+    return {"kind": kind, "uri": f"data:image/{form};base64,{encoded}", "width": width, "height": height}
+
+
+def _svg(figure: Drawing) -> bytes:
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    # Letters as paths, because a picture inside a page has no fonts; with the salt its names repeat.
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "lognmf"}):
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return file.getvalue()
+
+
+def _png(figure: Drawing) -> bytes:
+    file = io.BytesIO()
+    dpi = _SHARPNESS * _PIXELS_PER_INCH
+    figure.savefig(file, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    return file.getvalue()
+
+
+# Tables --------------------------------------------------------------------------------
+
+
+def _table(table: Table, anchor: str) -> dict[str, Any]:
+    """What the template shows of a table; ``anchor`` is its name in the page."""
+    notes = _notes(table)
+    note_ids = {note: f"{anchor}--note-{i}" for i, note in enumerate(notes, start=1)}
+    best = _best(table)
+    has_paper = any(cell.paper is not None for _, cells in table.rows for cell in cells)
+    return {
+        "title": table.title,
+        "caption": table.caption,
+        "corner": table.corner,
+        "tolerances": (f"{table.tolerance:g}", f"{_LARGE * table.tolerance:g}") if has_paper else (),
+        # The order after the first click: best numbers first.
+        "columns": [
+            (title, "ascending" if _direction(table, j) < 0 else "descending")
+            for j, title in enumerate(table.columns)
+        ],
+        "rows": [
+            (
+                name,
+                [
+                    _cell(table, cell, j) | {"best": (i, j) in best, "note_id": note_ids.get(cell.note)}
+                    for j, cell in enumerate(cells)
+                ],
+            )
+            for i, (name, cells) in enumerate(table.rows)
+        ],
+        "notes": [{"id": note_ids[note], "text": note, "cells": where} for note, where in notes.items()],
+    }
+
+
+def _cell(table: Table, cell: Cell, j: int) -> dict[str, Any]:
+    form, number, paper = _form(table, j), _number(cell.value), _number(cell.paper)
+    difference = None if number is None or paper is None else number - paper
+    kinds = ["word"] if number is None else []
+    if difference is not None:
+        kinds.append(_kind(difference * (_direction(table, j) or 1), table.tolerance))
+    if cell.note:
+        kinds.append("noted")
+    return {
+        "kinds": " ".join(kinds),
+        "sort": None if number is None else repr(number),
+        "note": cell.note,
+        "ours": _written(cell.value, form),
+        "spread": "" if cell.spread is None else _written(cell.spread, form),
+        "paper": "" if cell.paper is None else _written(cell.paper, form),
+        "difference": "" if difference is None else _signed(difference, form),
+    }
+
+
+def _signed(difference: float, form: str) -> str:
+    size = _written(abs(difference), form)
+    sign = "±" if not size.strip("0.%") else "+" if difference > 0 else _MINUS
+    return sign + size
+
+
+def _kind(gain: float, tolerance: float) -> str:
+    """Class of a cell by how much better ours is; a difference of exactly the tolerance counts as none."""
+    if abs(gain) <= tolerance + 1e-9:
+        return "near"
+    return f"{'better' if gain > 0 else 'worse'} {'far' if abs(gain) > _LARGE * tolerance else 'off'}"
+
+
+def _notes(table: Table) -> dict[str, list[str]]:
+    """The notes of a table, each once, with the cells it belongs to."""
+    notes: dict[str, list[str]] = {}
+    for name, cells in table.rows:
+        for column, cell in zip(table.columns, cells, strict=True):
+            if cell.note:
+                notes.setdefault(cell.note, []).append(f"{name}, {column}")
+    return notes
+
+
+def _best(table: Table) -> set[tuple[int, int]]:
+    """Row and column of the best numbers; those that read the same are all the best."""
+    if not table.best:
+        return set()
+    lines: dict[int, dict[tuple[int, int], tuple[float, str]]] = {}
+    for i, (_, cells) in enumerate(table.rows):
+        for j, cell in enumerate(cells):
+            number, direction = _number(cell.value), _direction(table, j)
+            if number is not None and direction:
+                line = lines.setdefault(i if table.best == "row" else j, {})
+                line[i, j] = (direction * number, _written(number, _form(table, j)))
+    best = set()
+    for line in lines.values():
+        first = max(line.values())[1]
+        if any(text != first for _, text in line.values()):  # where all are equal none is the best
+            best |= {place for place, (_, text) in line.items() if text == first}
+    return best
+
+
+def _direction(table: Table, j: int) -> int:
+    return table.better[j] if table.better else 1
+
+
+def _form(table: Table, j: int) -> str:
+    return table.form if isinstance(table.form, str) else table.form[j]
+
+
+def _number(value: float | str | None) -> float | None:
+    """A finite number, as Python's float, or None."""
+    if value is None or isinstance(value, str):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _written(value: float | str | None, form: str) -> str:
+    if value is None:
+        return _DASH
+    if isinstance(value, str):
+        return value
+    if form.endswith("d") and math.isfinite(value):
+        value = round(value)
+    return f"{value:{form}}".replace("-", _MINUS) if math.isfinite(value) else str(value)
