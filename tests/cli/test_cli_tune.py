@@ -111,7 +111,7 @@ def test_a_model_without_the_spectral_start_keeps_its_own(run, here):
     ],
 )
 def test_refusals_before_any_work(run, here, monkeypatch, arguments, sentence):
-    monkeypatch.setattr("lognmf.grid.fit.iterate", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("lognmf.models.engine.iterate", lambda *_, **__: pytest.fail("work was done"))
     monkeypatch.setattr(FactorModel, "_keep", lambda *_: pytest.fail("work was done"))
     code, out, err = run("fit", "x.npy", "-k", 3, "--tune", *arguments)
     assert (code, out) == (2, "")
