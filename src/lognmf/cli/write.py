@@ -24,7 +24,7 @@ from lognmf import metrics, plots
 from lognmf.cli.read import Table
 from lognmf.comparison import Row, agreement
 from lognmf.core.arrays import to_numpy
-from lognmf.persistence import save
+from lognmf.persistence import save_model
 from lognmf.report import write_page
 from lognmf.report.comparison import comparison_page
 from lognmf.report.machine import machine
@@ -326,7 +326,7 @@ def _write_files(folder: Path, run: Run) -> None:
     if table.feature_names is not None:
         factors["feature_names"] = np.array(table.feature_names, dtype=str)
     np.savez_compressed(folder / "factors.npz", **factors)
-    save(model, folder / "model.npz")
+    save_model(model, folder / "model.npz")
     sample = np.arange(len(V))
     labels = {"sample": sample, "cluster": run.labels} | ({} if table.y is None else {"label": table.y})
     _write_csv(folder / "labels.csv", labels)
