@@ -189,7 +189,9 @@ def test_a_path_may_be_relative(tmp_path, monkeypatch, model):
 def test_the_file_may_be_read_by_whom_any_new_file_may(tmp_path, model):
     other = tmp_path / "other"
     other.touch()
-    assert stat.S_IMODE(save_model(model, tmp_path / "m").stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
+    assert stat.S_IMODE(save_model(model, tmp_path / "m").stat().st_mode) == stat.S_IMODE(
+        other.stat().st_mode
+    )
 
 
 @pytest.mark.parametrize("kind", INPUTS)
