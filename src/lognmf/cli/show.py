@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from lognmf.comparison import Row, known_columns
-from lognmf.grid.select import LOOKED_AT
-from lognmf.grid.standings import standings
+from lognmf.grid.select import LOOKED_AT, standings
 
 if TYPE_CHECKING:
     from lognmf.grid.tune import Tuned
