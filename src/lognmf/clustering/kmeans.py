@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -64,9 +63,9 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     if V.ndim != 2:
         msg = f"V must have shape (samples, components); got {V.shape}."
         raise ValueError(msg)
+    n = V.shape[0]
     whole = isinstance(n_clusters, Integral) and not isinstance(n_clusters, bool)
-    if not (whole and 1 <= n_clusters <= V.shape[0]):
-        n = V.shape[0]
+    if not (whole and 1 <= n_clusters <= n):
         msg = f"n_clusters must be an integer from 1 to {n}, the number of samples; got {n_clusters!r}."
         raise ValueError(msg)
     kmeans = KMeans(n_clusters, n_init=n_init, random_state=random_state)
@@ -113,15 +112,15 @@ def kmeans(
     """
     V = V.detach() if is_torch(V) else V
     seeds = np.broadcast_to(np.asarray(seed), (V.shape[1],))
-    uniform = _Uniform(seeds, (n_init, 1 + (n_clusters - 1) * _n_candidates(n_clusters)))
+    draws = n_init, 1 + (n_clusters - 1) * _n_candidates(n_clusters)
     parts = []
     memory = memory or _MEMORY["accelerator" if on_gpu(V) else "cpu"]
     for settings, restarts in _chunks(V.shape, n_clusters, n_init, memory):
         points = Points.of(V[:, settings, :])
-        trials = [
-            _solve(points, like(uniform(settings, some), points.rows), n_clusters, max_iter, tol)
-            for some in restarts
-        ]
+        trials = []
+        for some in restarts:
+            uniform = like(_uniform(seeds[settings], draws, some), points.rows)
+            trials.append(_solve(points, uniform, n_clusters, max_iter, tol))
         parts.append(_winners(points, trials))
     return join(parts)
 
@@ -189,17 +188,10 @@ def _whole(uniform: Array, n: int) -> Array:
     return xp.astype(xp.floor(uniform * n), xp.int64)
 
 
-@dataclass(frozen=True)
-class _Uniform:
-    """Uniform random numbers: one table per seed, one row per restart."""
-
-    seeds: np.ndarray
-    shape: tuple[int, int]
-
-    def __call__(self, settings: slice, restarts: slice) -> np.ndarray:
-        seeds, which = np.unique(self.seeds[settings], return_inverse=True)
-        tables = [np.random.RandomState(seed).random_sample(self.shape)[restarts] for seed in seeds]
-        return np.stack(tables)[which]
+def _uniform(seeds: np.ndarray, shape: tuple[int, int], restarts: slice) -> np.ndarray:
+    """Uniform random numbers of some restarts: one table per seed, one row per restart."""
+    distinct, which = np.unique(seeds, return_inverse=True)
+    return np.stack([np.random.RandomState(seed).random_sample(shape)[restarts] for seed in distinct])[which]
 
 
 def _chunks(

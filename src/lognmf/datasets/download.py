@@ -10,8 +10,8 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pooch
 import requests
@@ -38,15 +38,16 @@ def download(file: File, home: Path) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # pooch downloads nothing if the file is there with the right hash.
-        expected = f"sha256:{file.sha256}"
-        return Path(pooch.retrieve(file.url, expected, name, str(target.parent), downloader=_Resuming(file)))
-    except requests.exceptions.HTTPError as error:
+        options = {"fname": name, "path": target.parent, "downloader": partial(_resume, file)}
+        return Path(pooch.retrieve(file.url, f"sha256:{file.sha256}", **options))
+    except requests.HTTPError as error:
+        answer = "an error" if (got := error.response) is None else f"{got.status_code} {got.reason}".strip()
         msg = (
-            f"{name} could not be downloaded: {file.url} answered {_answer(error)}. Try again later, or put "
+            f"{name} could not be downloaded: {file.url} answered {answer}. Try again later, or put "
             f"the file at {target} yourself."
         )
         raise ConnectionError(msg) from error
-    except requests.exceptions.RequestException as error:
+    except requests.RequestException as error:
         msg = (
             f"{name} could not be downloaded from {file.url} ({_reason(error)}). Check your connection "
             "(a proxy is taken from https_proxy) and try again: what has arrived is kept. Or put the file "
@@ -55,28 +56,23 @@ def download(file: File, home: Path) -> Path:
         raise ConnectionError(msg) from error
 
 
-class _Resuming:
-    """A pooch downloader that keeps what has arrived next to the target, in NAME.part."""
-
-    def __init__(self, file: File) -> None:
-        self.file = file
-
-    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
-        part = Path(output_file).with_name(f"{Path(self.file.path).name}.part")
-        with _claimed(part) as own, requests.Session() as session:
-            for attempt in range(1, _ATTEMPTS + 1):
-                try:
-                    _receive(session, url, own)
-                    break
-                except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError):
-                    if attempt == _ATTEMPTS:
-                        raise
+def _resume(file: File, url: str, output_file: str, _: object) -> None:
+    """Download as pooch asks for it, with what has arrived kept next to the target, in NAME.part."""
+    part = Path(output_file).with_name(f"{Path(file.path).name}.part")
+    with _claimed(part) as own, requests.Session() as session:
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
-                check_hash(own, self.file, remedy="It is thrown away, try again", what=f"What {url} sent")
-            except ValueError:
-                own.unlink()
-                raise
-            own.replace(output_file)
+                _receive(session, url, own)
+                break
+            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+                if attempt == _ATTEMPTS:
+                    raise
+        try:
+            check_hash(own, file, remedy="It is thrown away, try again", what=f"What {url} sent")
+        except ValueError:
+            own.unlink()
+            raise
+        own.replace(output_file)
 
 
 @contextmanager
@@ -109,7 +105,7 @@ def _receive(session: requests.Session, url: str, path: Path) -> None:
         if resumes and not answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
             path.write_bytes(b"")
             msg = "the server sent another part of the file than the one asked for"
-            raise requests.exceptions.ConnectionError(msg)
+            raise requests.ConnectionError(msg)
         with path.open("ab" if resumes else "wb") as file:
             file.writelines(answer.iter_content(_CHUNK))
             file.flush()
@@ -121,16 +117,11 @@ def _check_length(answer: requests.Response, received: int) -> None:
     expected = answer.headers.get("Content-Length")
     if expected is not None and expected.isdigit() and received < int(expected):
         msg = f"the connection broke after {received} of {expected} bytes"
-        raise requests.exceptions.ConnectionError(msg)
-
-
-def _answer(error: requests.exceptions.HTTPError) -> str:
-    answer = error.response
-    return str(error) if answer is None else f"{answer.status_code} {answer.reason}".strip()
+        raise requests.ConnectionError(msg)
 
 
 def _reason(error: Exception) -> str:
-    """The innermost cause in few words."""
+    """The innermost cause, in one line."""
     while isinstance(error.args[:1], tuple) and error.args and isinstance(error.args[0], Exception):
         error = error.args[0]
     return " ".join(str(getattr(error, "reason", None) or error).split()).rstrip(".") or type(error).__name__

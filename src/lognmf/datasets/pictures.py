@@ -67,7 +67,9 @@ def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None 
 
 def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -> Dataset:
     """The pictures of a folder; ``given`` is the path that the user gave, for messages."""
-    _check_pillow()
+    if find_spec("PIL") is None:
+        msg = 'Reading pictures needs Pillow: run pip install "lognmf[data]".'
+        raise ModuleNotFoundError(msg)
     classes = _classes(folder, given)
     pictures = [(picture, label) for label, members in enumerate(classes.values()) for picture in members]
     X: np.ndarray | None = None
@@ -76,9 +78,15 @@ def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -
         grey = _grey(picture, folder, resize)
         shape = shape or grey.shape
         if grey.shape != shape:
-            raise ValueError(_sizes_differ(pictures, folder, given, shape, i, grey.shape))
-        if X is None:
-            X = np.empty((len(pictures), grey.size))
+            names = [path.relative_to(folder) for path in (pictures[0][0], picture)]
+            sizes = ["x".join(map(str, size)) for size in (shape, grey.shape)]
+            msg = (
+                f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), "
+                f"{names[1]} is {sizes[1]}. Resize them: --resize {sizes[0]} on the command line, "
+                f"resize=({shape[0]}, {shape[1]}) in Python."
+            )
+            raise ValueError(msg)
+        X = np.empty((len(pictures), grey.size)) if X is None else X
         X[i] = grey.reshape(-1)
     labelled = list(classes) != [""]
     return Dataset(
@@ -147,6 +155,7 @@ def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.nda
     """Grey values (height, width) of a picture."""
     from PIL import Image, ImageOps
 
+    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with Image.open(picture) as opened:
             image = ImageOps.exif_transpose(opened)
@@ -161,36 +170,7 @@ def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.nda
                     Image.Resampling.LANCZOS if image.mode == "L" else Image.Resampling.BILINEAR,
                 )
             return np.asarray(image, dtype=np.float64)
-    except (
-        OSError,
-        ValueError,
-        SyntaxError,
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,
-    ) as error:
+    except (OSError, ValueError, SyntaxError, *bombs) as error:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         msg = f"The picture {picture.relative_to(folder)} cannot be read: {reason}. Replace or remove it."
         raise ValueError(msg) from error
-
-
-def _sizes_differ(
-    pictures: Sequence[tuple[Path, int]],
-    folder: Path,
-    given: str,
-    first: tuple[int, ...],
-    i: int,
-    other: tuple[int, ...],
-) -> str:
-    names = [pictures[j][0].relative_to(folder) for j in (0, i)]
-    sizes = ["x".join(map(str, shape)) for shape in (first, other)]
-    return (
-        f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), "
-        f"{names[1]} is {sizes[1]}. Bring them to one size: --resize {sizes[0]} on the command line, "
-        f"resize=({first[0]}, {first[1]}) in Python."
-    )
-
-
-def _check_pillow() -> None:
-    if find_spec("PIL") is None:
-        msg = 'Reading pictures needs Pillow: run pip install "lognmf[data]".'
-        raise ModuleNotFoundError(msg)
