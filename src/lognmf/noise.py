@@ -71,9 +71,9 @@ def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[A
     if not sp.issparse(X):
         return np.where(mask, X, X.dtype.type(0)), mask
     entries = sp.coo_array(X)
-    known = mask[entries.coords]
-    places = tuple(axis[known] for axis in entries.coords)
-    return sp.csr_array((entries.data[known], places), shape=(n, p)), mask
+    kept = mask[entries.coords]
+    places = tuple(axis[kept] for axis in entries.coords)
+    return sp.csr_array((entries.data[kept], places), shape=(n, p)), mask
 
 
 def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:

@@ -104,7 +104,7 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
     fitted estimator
         With NumPy arrays; it also transforms torch tensors.
     """
-    known = {cls.__name__: cls for cls in (*MODELS.values(), *_checked(classes))}
+    allowed = {cls.__name__: cls for cls in (*MODELS.values(), *_checked(classes))}
     path = Path(path)
     if not path.exists() and path.suffix != ".npz":
         path = path.with_name(f"{path.name}.npz")  # as `save_model` names it
@@ -116,10 +116,10 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
         except _DAMAGE as error:
             msg = f"{path} holds no model: it was not written by lognmf.save_model, or is damaged."
             raise ValueError(msg) from error
-        if version != _FORMAT or name not in known:
+        if version != _FORMAT or name not in allowed:
             msg = (
                 f"{path} holds a {name} in format {version}; this version of lognmf reads "
-                f"format {_FORMAT} of {', '.join(known)}. "
+                f"format {_FORMAT} of {', '.join(allowed)}. "
                 f"If {name} is your own class, pass it: load_model(path, classes=[{name}])."
             )
             raise ValueError(msg)
@@ -129,7 +129,7 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
         except _DAMAGE as error:
             msg = f"{path} is damaged: its arrays cannot be read."
             raise ValueError(msg) from error
-    model = known[name](**params)
+    model = allowed[name](**params)
     for attribute, value in fitted.items():
         setattr(model, attribute, value)
     return model

@@ -110,7 +110,7 @@ def _classes(folder: Path, given: str) -> dict[str, list[Path]]:
     classes = {name: members for name, members in classes.items() if members}
     if loose and classes:
         msg = (
-            f"{given} holds pictures ({loose[0].name}, …) beside sub-folders with pictures "
+            f"{given} holds pictures ({loose[0].name}, …) next to sub-folders with pictures "
             f"({next(iter(classes))}, …): put every picture into the sub-folder of its class, or all into "
             "one folder."
         )

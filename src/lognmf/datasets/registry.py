@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -104,17 +103,16 @@ class Entry:
         return tuple(f"{axis}{i + 1}" for i in range(self.features // 2) for axis in "xy")
 
 
-def _entry(name: str, fields: Mapping[str, Any]) -> Entry:
-    parts: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
-    }
-    parts["files"] = tuple(File(**file) for file in fields["files"])
-    return Entry(name, **parts)
-
-
 def _registry() -> dict[str, Entry]:
     text = files("lognmf.datasets").joinpath("registry.toml").read_text(encoding="utf-8")
-    return {name: _entry(name, fields) for name, fields in tomllib.loads(text).items()}
+    registry = {}
+    for name, fields in tomllib.loads(text).items():
+        facts: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+        }
+        facts["files"] = tuple(File(**file) for file in fields["files"])
+        registry[name] = Entry(name, **facts)
+    return registry
 
 
 REGISTRY: dict[str, Entry] = _registry()

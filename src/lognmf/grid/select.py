@@ -40,7 +40,7 @@ _ROUNDING = 1e-9
 """Means of equal numbers may differ by this."""
 
 
-Row: TypeAlias = Mapping[str, Any]
+GridRow: TypeAlias = Mapping[str, Any]
 """A row of `fit_grid`."""
 
 
@@ -124,7 +124,7 @@ def standings(result: Any, by: str = "normalized_cut") -> list[dict[str, Any]]:
     ]
 
 
-def best_row(rows: Sequence[Row], setting: Mapping[str, Any], by: str) -> int:
+def best_row(rows: Sequence[GridRow], setting: Mapping[str, Any], by: str) -> int:
     """Index of the row of a setting with the largest modularity or the least cut, depending on ``by``."""
     chosen = _key(setting)
     own = [i for i, row in enumerate(rows) if _key({name: row[name] for name in setting}) == chosen]
@@ -133,7 +133,7 @@ def best_row(rows: Sequence[Row], setting: Mapping[str, Any], by: str) -> int:
     return min(own, key=lambda i: rows[i]["normalized_cut"] - rows[i]["clusters"])
 
 
-def _rows(result: Any, by: str) -> Sequence[Row]:
+def _rows(result: Any, by: str) -> Sequence[GridRow]:
     """The rows of a result; refused without the columns that the criterion needs."""
     rows = getattr(result, "rows", result)
     if not rows or any("normalized_cut" not in row for row in rows):
@@ -145,7 +145,7 @@ def _rows(result: Any, by: str) -> Sequence[Row]:
     return rows
 
 
-def _setting(row: Row) -> dict[str, Any]:
+def _setting(row: GridRow) -> dict[str, Any]:
     """The parameters in a row."""
     return {name: value for name, value in row.items() if name not in RESULTS}
 
@@ -154,20 +154,20 @@ def _key(setting: Mapping[str, Any]) -> str:
     return json.dumps(setting, sort_keys=True, default=str)
 
 
-def _by_setting(rows: Sequence[Row]) -> list[list[Row]]:
+def _by_setting(rows: Sequence[GridRow]) -> list[list[GridRow]]:
     """The rows of every setting."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[GridRow]] = {}
     for row in rows:
         groups.setdefault(_key(_setting(row)), []).append(row)
     return list(groups.values())
 
 
-def _means(groups: list[list[Row]], name: str) -> np.ndarray:
+def _means(groups: list[list[GridRow]], name: str) -> np.ndarray:
     """Mean of a column over the seeds of every setting."""
     return np.array([np.mean([row[name] for row in group]) for group in groups])
 
 
-def _mean_cuts(groups: list[list[Row]]) -> np.ndarray:
+def _mean_cuts(groups: list[list[GridRow]]) -> np.ndarray:
     """Mean normalised cuts; each empty cluster adds 1, the largest cut of a cluster."""
     most = max(row["clusters"] for group in groups for row in group)
     return np.array(
@@ -175,18 +175,18 @@ def _mean_cuts(groups: list[list[Row]]) -> np.ndarray:
     )
 
 
-def _least_cut(cuts: np.ndarray, groups: list[list[Row]]) -> np.ndarray:
+def _least_cut(cuts: np.ndarray, groups: list[list[GridRow]]) -> np.ndarray:
     return cuts
 
 
-def _most_balanced(cuts: np.ndarray, groups: list[list[Row]]) -> np.ndarray:
+def _most_balanced(cuts: np.ndarray, groups: list[list[GridRow]]) -> np.ndarray:
     """Imbalance where the cut is good enough; all others are ranked behind, by their cut."""
     imbalance = 1 - _means(groups, "balance")
     good = cuts <= CUT_SLACK[0] * cuts.min() + CUT_SLACK[1]
     return np.where(good, imbalance, 1 + cuts)
 
 
-def _most_modular(cuts: np.ndarray, groups: list[list[Row]]) -> np.ndarray:
+def _most_modular(cuts: np.ndarray, groups: list[list[GridRow]]) -> np.ndarray:
     """One less the modularity, for clusterings that are no worse than the start in cut and balance.
 
     Each score alone can be fooled. Codes smoothed along the graph merge clusters: cut and modularity

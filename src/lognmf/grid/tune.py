@@ -134,18 +134,9 @@ def tune(
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters
-    result = fit_grid(
-        estimator,
-        X,
-        grid,
-        seeds=seeds,
-        n_clusters=n_clusters,
-        device=device,
-        dtype=dtype,
-        store=store,
-        on_batch=on_batch,
-        verbose=verbose,
-    )
+    place: Any = {"device": device, "dtype": dtype, "store": store}
+    progress: Any = {"on_batch": on_batch, "verbose": verbose}
+    result = fit_grid(estimator, X, grid, seeds=seeds, n_clusters=n_clusters, **place, **progress)
     choice = select(result, by)
     best = best_row(result.rows, choice.setting, by)
     fitted = result.model(best)

@@ -169,13 +169,13 @@ def _chosen(data: Mapping[str, Data] | Sequence[str] | None) -> Mapping[str, Dat
         return DATASETS
     if isinstance(data, Mapping):
         return data
-    known = {name.lower(): name for name in DATASETS}
-    unknown = [name for name in data if name.lower() not in known]
+    names = {name.lower(): name for name in DATASETS}
+    unknown = [name for name in data if name.lower() not in names]
     if unknown or not data:
         got = ", ".join(map(repr, unknown)) or "none"
-        msg = f"datasets must be among {', '.join(known)}; got {got}."
+        msg = f"datasets must be among {', '.join(names)}; got {got}."
         raise ValueError(msg)
-    chosen = {known[name.lower()] for name in data}
+    chosen = {names[name.lower()] for name in data}
     return {name: source for name, source in DATASETS.items() if name in chosen}
 
 
