@@ -14,10 +14,11 @@ demo: .venv/.cli  ## all nine methods on an embedded data set; results and pictu
 test: .venv/.dev  ## all default tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto
 
-check: .venv/.dev  ## formatting, lint, types
+check: .venv/.dev  ## formatting, lint, types, direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: .venv/.dev  ## make the formatting right
 	$(BIN)/ruff check --fix .

@@ -250,7 +250,7 @@ def test_bad_tau_is_refused_in_words(name, tau):
 def test_bad_shapes_are_refused_in_words(shape):
     M = np.ones(shape)
     for function in FUNCTIONS[1:]:
-        with pytest.raises(ValueError, match=r"must have 2 dimensions, one sample a row; got shape \("):
+        with pytest.raises(ValueError, match=r"must have 2 dimensions, one sample per row; got shape \("):
             function(M)
 
 

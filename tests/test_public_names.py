@@ -23,8 +23,11 @@ CONTRACT = [
     "metrics",
     "datasets",
     "noise",
-    "save",
-    "load",
+    "plots",
+    "cluster",
+    "compare",
+    "save_model",
+    "load_model",
 ]
 HEAVY = {"torch", "dask", "pandas", "matplotlib", "typer", "rich", "pyarrow", "sklearn", "pooch", "PIL"}
 

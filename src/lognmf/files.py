@@ -1,4 +1,4 @@
-"""A file that appears under its name complete or not at all."""
+"""Files that appear under their name only when they are complete."""
 
 from __future__ import annotations
 
@@ -12,20 +12,7 @@ __all__ = ["check_new", "new_file"]
 
 
 def check_new(path: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Refuse a file that could not be written; nothing is changed.
-
-    Parameters
-    ----------
-    path : path
-        Where the file shall be.
-    force : bool, default=False
-        Whether one that is there may be replaced.
-
-    Returns
-    -------
-    Path
-        The file, as an absolute path.
-    """
+    """The absolute path of a file that can be written; refused if not, or if it exists and not ``force``."""
     path = Path(path).resolve()
     if path.is_dir():
         msg = f"{path} is a folder: name a file in it."
@@ -35,26 +22,16 @@ def check_new(path: str | os.PathLike[str], *, force: bool = False) -> Path:
         raise FileExistsError(msg)
     ancestor = next(parent for parent in path.parents if parent.exists())
     if not (ancestor.is_dir() and os.access(ancestor, os.W_OK)):
-        msg = f"{path} cannot be made, because {ancestor} cannot be written to: choose another --out."
+        msg = f"{path} cannot be made, because {ancestor} cannot be written to: choose another path."
         raise PermissionError(msg)
     return path
 
 
 @contextmanager
 def new_file(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Path]:
-    """A name to write to; what is there when all went well is moved to ``path``.
+    """A temporary name with the same ending; the file written there is moved to ``path`` on success.
 
-    Parameters
-    ----------
-    path : path
-        Where the file shall be, as `check_new` allows it. Missing folders are made.
-    force : bool, default=False
-        Replace a file that is there.
-
-    Yields
-    ------
-    Path
-        A file beside it, with the same ending.
+    Missing folders are made. Not mkstemp: its file may be read by its owner only.
     """
     path = check_new(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,19 +15,19 @@ from lognmf.parameters import check_choice, check_integer
 __all__ = ["WEIGHTINGS", "Graphs", "check_graph", "knn_graph"]
 
 _SPARE = 3
-"""Candidates looked at beyond the wanted neighbours, so that most rows are settled at once."""
+"""Extra candidates per sample, so that few samples need a second, exact search."""
 
 _BLOCK = 1 << 17
-"""How many numbers are handled together."""
+"""Numbers per block of work."""
 
 
 def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr_array:
     """Symmetric graph of the nearest neighbours in Euclidean distance.
 
     Samples i and j are joined if either is among the ``n_neighbors`` nearest of the
-    other (``W = max(W, Wᵀ)``). A sample is never its own neighbour, also where others
-    equal it. Distances are exact: candidates come from fast matrix products and are
-    then measured by differences.
+    other (``W = max(W, Wᵀ)``). A sample is never its own neighbour, even if others
+    equal it. Distances are exact: candidates come from fast matrix products, and their
+    distances are then computed from differences.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _squared_norms(X: Any) -> np.ndarray:
 def _candidates(X: Any, sizes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Each sample's nearest by products, and the squared distance of the last: (n, count), (n,).
 
-    A block of samples at a time, whatever the order in memory, so that no copy of X is made.
+    Works on blocks of samples in any memory order, so that X is not copied.
     """
     n = X.shape[0]
     candidates, last = np.empty((n, count), dtype=np.intp), np.empty(n)
@@ -218,8 +218,8 @@ def _products(X: Any, rows: slice) -> np.ndarray:
 def _smallest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Columns of the ``count`` smallest values of each row, and the largest of these: (m, count), (m,).
 
-    The ``count``-th of the minima over groups of columns is a bound that few values reach, so
-    that only these need be sorted: several times faster than to partition every row.
+    The ``count``-th of the minima over groups of columns is a bound that few values reach, and
+    only these are sorted: several times faster than partitioning every row.
     """
     m, n = values.shape
     groups = np.linspace(0, n, min(n, 4 * count), endpoint=False).astype(np.intp)
@@ -236,9 +236,9 @@ def _candidate_distances(X: Any, candidates: np.ndarray) -> np.ndarray:
     """Squared distances by differences, a block of samples at a time: (n, c)."""
     n, c = candidates.shape
     squared = np.empty((n, c))
-    rows_a_block = max(1, _BLOCK // (c * X.shape[1]))
-    for start in range(0, n, rows_a_block):
-        rows = slice(start, min(start + rows_a_block, n))
+    rows_per_block = max(1, _BLOCK // (c * X.shape[1]))
+    for start in range(0, n, rows_per_block):
+        rows = slice(start, min(start + rows_per_block, n))
         for j in range(c):
             difference = X[rows] - X[candidates[rows, j]]
             squared[rows, j] = squared_row_norms(difference)

@@ -1,7 +1,7 @@
 """How good a clustering is, with labels and without, and how sparse a matrix is.
 
-All clusterings are label vectors of any type; numbers of clusters and classes may
-differ.
+Clusterings are label vectors of any type, and the numbers of clusters and classes may differ. The formulas
+are those of `lognmf.clustering.scores`, here for one clustering, with its arguments checked.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import normalized_mutual_info_score
-from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from lognmf.clustering import scores
 from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.parameters import check_choice
 
 __all__ = [
     "clustering_accuracy",
@@ -27,11 +25,9 @@ __all__ = [
     "purity",
 ]
 
-_AVERAGES = ("max", "geometric")
-
 
 def clustering_accuracy(y: Any, labels: Any) -> float:
-    """Share of samples labelled right under the best one-to-one map of clusters to classes.
+    """Share of samples labelled correctly under the best one-to-one map of clusters to classes.
 
     Clusters without a class (or classes without a cluster) count as wrong (``eq_acc``).
 
@@ -50,9 +46,7 @@ def clustering_accuracy(y: Any, labels: Any) -> float:
     >>> clustering_accuracy(["a", "a", "b", "b"], [1, 1, 0, 2])
     0.75
     """
-    table = _contingency(y, labels)
-    classes, clusters = linear_sum_assignment(table, maximize=True)
-    return float(table[classes, clusters].sum() / table.sum())
+    return float(scores.accuracy(_counts(y, labels))[0])
 
 
 def normalized_mutual_info(y: Any, labels: Any, average: str = "max") -> float:
@@ -71,12 +65,8 @@ def normalized_mutual_info(y: Any, labels: Any, average: str = "max") -> float:
     float
         In [0, 1]; 1 if both sides are one single group, 0 if only one is.
     """
-    if average not in _AVERAGES:
-        msg = f"average must be one of {list(_AVERAGES)}; got {average!r}."
-        raise ValueError(msg)
-    # As codes: scikit-learn warns of labels that are fractions.
-    y, labels = (np.unique(side, return_inverse=True)[1] for side in _pair(y, labels))
-    return float(normalized_mutual_info_score(y, labels, average_method=average))
+    check_choice("average", average, scores.AVERAGES)
+    return float(scores.normalized_mutual_info(_counts(y, labels), average)[0])
 
 
 def purity(y: Any, labels: Any) -> float:
@@ -92,8 +82,7 @@ def purity(y: Any, labels: Any) -> float:
     float
         In (0, 1]; never below the accuracy.
     """
-    table = _contingency(y, labels)
-    return float(table.max(axis=0).sum() / table.sum())
+    return float(scores.purity(_counts(y, labels))[0])
 
 
 def hoyer_sparseness(M: Any) -> float:
@@ -110,27 +99,18 @@ def hoyer_sparseness(M: Any) -> float:
         zeros, and one of a single entry, count as 1.
     """
     if sp.issparse(M):
-        size, entries = M.shape[0] * M.shape[1], _stored(M)
+        stored = sp.coo_array(M, copy=True)
+        stored.sum_duplicates()
+        size, stored = M.shape[0] * M.shape[1], np.append(stored.data, 0)
     else:
-        entries = to_numpy(M) if is_torch(M) else np.asarray(M)
-        size = entries.size
-    entries = np.abs(entries.astype(np.float64, copy=False)).reshape(-1)
-    largest = entries.max(initial=0.0)
-    if size == 0 or not np.isfinite(largest):
-        msg = f"M must be finite and not empty; got {size} entries, the largest {largest}."
+        stored = to_numpy(M) if is_torch(M) else np.asarray(M)
+        size = stored.size
+    entries = stored.astype(np.float64, copy=False).reshape(-1, 1, 1)
+    if size == 0 or not np.isfinite(entries).all():
+        got = "NaN or infinity" if size else "no entries"
+        msg = f"M must be finite and not empty; got {got}."
         raise ValueError(msg)
-    if largest == 0 or size == 1:
-        return 1.0
-    entries = entries / largest  # neither sum can overflow or vanish
-    ratio = entries.sum() / np.sqrt(entries @ entries)
-    return float(np.clip((np.sqrt(size) - ratio) / (np.sqrt(size) - 1), 0, 1))
-
-
-def _stored(M: Any) -> np.ndarray:
-    """Entries of a sparse matrix of any format, each once."""
-    M = sp.coo_array(M, copy=True)
-    M.sum_duplicates()
-    return M.data
+    return float(scores.hoyer_sparseness(entries, size)[0])
 
 
 def normalized_cut(W: Any, labels: Any) -> float:
@@ -181,30 +161,30 @@ def modularity(W: Any, labels: Any) -> float:
 
 
 def _graph_scores(W: Any, labels: Any) -> dict[str, float]:
-    labels = column_or_1d(to_numpy(labels) if is_torch(labels) else labels)
-    if len(labels) == 0:
+    """All scores of one clustering on a graph."""
+    clusters = _codes(labels)
+    n = len(clusters)
+    if n == 0:
         msg = "labels are empty: there is nothing to score."
         raise ValueError(msg)
     W = sp.coo_array(W)
-    if W.shape != (len(labels), len(labels)):
-        msg = (
-            f"W must be {len(labels)}×{len(labels)} for {len(labels)} labels; got {W.shape[0]}×{W.shape[1]}."
-        )
+    if W.shape != (n, n):
+        msg = f"W must be {n}×{n} for {n} labels; got {W.shape[0]}×{W.shape[1]}."
         raise ValueError(msg)
-    _, clusters = np.unique(labels, return_inverse=True)
-    return {name: float(found[0]) for name, found in scores.graph_scores(W, clusters[:, None]).items()}
+    return {name: float(values[0]) for name, values in scores.graph_scores(W, clusters[:, None]).items()}
 
 
-def _pair(y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    y = column_or_1d(to_numpy(y) if is_torch(y) else y)
-    labels = column_or_1d(to_numpy(labels) if is_torch(labels) else labels)
-    check_consistent_length(y, labels)
-    if len(y) == 0:
+def _counts(y: Any, labels: Any) -> np.ndarray:
+    """Number of samples of every class in every cluster, (1, classes, clusters)."""
+    classes, clusters = _codes(y), _codes(labels)
+    check_consistent_length(classes, clusters)
+    if len(classes) == 0:
         msg = "y and labels are empty: there is nothing to compare."
         raise ValueError(msg)
-    return y, labels
+    return scores.contingency(classes, clusters[:, None])
 
 
-def _contingency(y: Any, labels: Any) -> np.ndarray:
-    """Counts, classes in rows and clusters in columns."""
-    return contingency_matrix(*_pair(y, labels))
+def _codes(labels: Any) -> np.ndarray:
+    """Labels of any type as integers from 0 on."""
+    labels = column_or_1d(to_numpy(labels) if is_torch(labels) else labels)
+    return np.unique(labels, return_inverse=True)[1]

@@ -1,6 +1,6 @@
-"""The paper's two kinds of damage: entries removed at random, and Gaussian noise.
+"""The paper's two kinds of noise: entries removed at random, and Gaussian noise.
 
-Both take samples in rows and give back new data; what they are given is never changed. The paper removes
+Both take samples in rows and return new data; their input is not changed. The paper removes
 20, 40 and 60 % of the entries, and adds noise of standard deviation 0.005, 0.010 and 0.015 to samples
 of unit norm.
 """
@@ -24,26 +24,26 @@ def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[A
     Parameters
     ----------
     X : array or sparse matrix of shape (n, p)
-        Samples. In a sparse matrix zeros are drawn as any other entry.
+        Samples. In a sparse matrix zeros are drawn like any other entry.
     share : float
         From 0 to 1: ``round(share · n · p)`` entries are drawn.
     rng : numpy.random.Generator or int
         Source of the random numbers, or a seed.
     replacement : bool, default=False
         Whether an entry may be drawn again. If so, about a share ``1 − exp(−share)`` of the entries
-        is gone: 18, 33 and 45 % for 20, 40 and 60 %. This is what fits the paper's tables.
+        is removed: 18, 33 and 45 % for 20, 40 and 60 %. This agrees with the paper's tables.
 
     Returns
     -------
     X_noisy : ndarray or csr_array of shape (n, p)
-        X with zeros in the drawn places, of the same dtype.
+        X with zeros at the drawn entries, of the same dtype.
     mask : ndarray of bool of shape (n, p)
         True where the entry is known, False where it was removed: the ``mask`` that
         `WeightedNMF.fit` and `LogSparseNMF.fit` take.
 
     See Also
     --------
-    gaussian : The other kind of damage.
+    gaussian : The other kind of noise.
 
     Examples
     --------
@@ -71,18 +71,16 @@ def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[A
     if not sp.issparse(X):
         return np.where(mask, X, X.dtype.type(0)), mask
     entries = sp.coo_array(X)
-    known = mask[entries.coords]
-    places = tuple(axis[known] for axis in entries.coords)
-    return sp.csr_array((entries.data[known], places), shape=(n, p)), mask
+    kept = mask[entries.coords]
+    places = tuple(axis[kept] for axis in entries.coords)
+    return sp.csr_array((entries.data[kept], places), shape=(n, p)), mask
 
 
 def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
-    """Add Gaussian noise, then shift everything so that nothing is negative.
+    """Add Gaussian noise, then shift all entries so that the smallest is 0.
 
-    The noise is N(0, std²) for every entry of X as it is given; the smallest value of the sum is
-    subtracted from all entries, whatever its sign, so the smallest one is then 0. The paper's
-    std (0.005, 0.010, 0.015) is meant for samples of unit norm: scale them first, for example by
-    ``sklearn.preprocessing.normalize(X)``.
+    The noise is N(0, std²) for every entry of X as given. The paper's std (0.005, 0.010, 0.015) is
+    meant for samples of unit norm: scale them first, for example by ``sklearn.preprocessing.normalize(X)``.
 
     Parameters
     ----------
@@ -96,11 +94,11 @@ def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, p)
-        Of the dtype of X, if that is a floating-point one, else float64.
+        Of the dtype of X if that is floating-point, else float64.
 
     See Also
     --------
-    remove : The other kind of damage.
+    remove : The other kind of noise.
 
     Examples
     --------
@@ -118,7 +116,7 @@ def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
     dtype = X.dtype if X.dtype.kind == "f" else np.float64
     noisy = X + generator.normal(0.0, float(std), size=X.shape)
     noisy -= noisy.min()
-    with np.errstate(over="ignore"):  # told below
+    with np.errstate(over="ignore"):  # refused below
         noisy = noisy.astype(dtype, copy=False)
     if not np.isfinite(noisy).all():
         msg = f"X with noise of std {std} is too large for {np.dtype(dtype)}: divide X and std by a constant."
@@ -127,6 +125,7 @@ def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
 
 
 def _generator(rng: Any) -> np.random.Generator:
+    """The generator given, or one for the seed given."""
     if isinstance(rng, np.random.Generator):
         return rng
     if not isinstance(rng, Integral) or isinstance(rng, bool) or rng < 0:

@@ -1,7 +1,6 @@
-"""The paper's norms and shrinkages as functions of a matrix, one sample a row.
+"""The paper's norms and shrinkages as functions of a matrix, one sample per row.
 
-Each is a view of the term that the solvers use (`lognmf.core.terms`); here they take
-plain arrays and check them.
+Each wraps the term that the solvers use (`lognmf.core.terms`), and checks its arguments.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, is_torch, namespace, to_numpy
-from lognmf.core.terms import L21, L2Log, RowNorm
+from lognmf.core.arrays import Array, is_torch, like, namespace, total
+from lognmf.core.terms import L21, L2Log, Log, RowNorm
 from lognmf.core.terms.robust import kept_share
 from lognmf.parameters import check_nonnegative
 
@@ -20,7 +19,7 @@ __all__ = ["l2_log_norm", "l21_norm", "log_norm", "shrink_l2_log", "shrink_l21"]
 
 
 def log_norm(M: Any) -> float:
-    """Log-norm ``Σ log(1 + |m_ij|)``, the paper's stand-in for the number of nonzeros.
+    """Log-norm ``Σ log(1 + |m_ij|)``, which the paper uses in place of the number of nonzeros.
 
     Parameters
     ----------
@@ -37,7 +36,8 @@ def log_norm(M: Any) -> float:
     True
     """
     M = _array(M, "M")
-    return float(to_numpy(namespace(M).log1p(abs(M))).sum(dtype=np.float64))
+    entries = abs(namespace(M).reshape(M, (-1, 1, 1)))
+    return float(Log(like([1.0], entries)).value(entries)[0])
 
 
 def l2_log_norm(M: Any) -> float:
@@ -117,6 +117,7 @@ def shrink_l21(Y: Any, tau: float) -> Array:
 
 
 def _array(M: Any, name: str, ndim: int | None = None) -> Array:
+    """``M`` as a dense array of finite floating-point numbers."""
     if sp.issparse(M):
         msg = f"{name} must be dense; got a sparse matrix. Use {name}.toarray()."
         raise TypeError(msg)
@@ -129,7 +130,7 @@ def _array(M: Any, name: str, ndim: int | None = None) -> Array:
     if not xp.isdtype(M.dtype, "real floating"):
         M = xp.asarray(M, dtype=xp.float64)
     if ndim is not None and M.ndim != ndim:
-        msg = f"{name} must have {ndim} dimensions, one sample a row; got shape {tuple(M.shape)}."
+        msg = f"{name} must have {ndim} dimensions, one sample per row; got shape {tuple(M.shape)}."
         raise ValueError(msg)
     if not bool(xp.all(xp.isfinite(M))):
         msg = f"{name} must be finite; it holds NaN or infinity."
@@ -138,7 +139,7 @@ def _array(M: Any, name: str, ndim: int | None = None) -> Array:
 
 
 def _lengths(M: Array) -> Array:
-    """Norms of the rows; their squares may neither overflow nor vanish."""
+    """Norms of the rows; scaled first, so that squares neither overflow nor vanish."""
     xp = namespace(M)
     if M.shape[1] == 0:
         return xp.sum(M, axis=1)
@@ -149,8 +150,7 @@ def _lengths(M: Array) -> Array:
 
 def _norm(M: Any, row_norm: RowNorm) -> float:
     M = _array(M, "M", ndim=2)
-    lengths = _lengths(M)
-    return float(to_numpy(row_norm.value(lengths)).sum(dtype=np.float64))
+    return float(total(row_norm.value(_lengths(M)), axis=0))
 
 
 def _shrink(Y: Any, tau: float, row_norm: RowNorm) -> Array:

@@ -1,15 +1,12 @@
-"""Fitted models in a file, without pickle: an ``.npz`` of plain arrays and one JSON text.
-
-Loading runs no code from the file.
-"""
+"""Fitted models in a file, without pickle: an ``.npz`` of plain arrays and one JSON text."""
 
 from __future__ import annotations
 
 import json
 import os
-import uuid
 import zipfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +15,11 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.files import new_file
 from lognmf.models import MODELS
+from lognmf.models.base import FactorModel
 
-__all__ = ["load", "save"]
+__all__ = ["load_model", "save_model"]
 
 _FORMAT = 1
 _DAMAGE = (
@@ -28,44 +27,51 @@ _DAMAGE = (
     zlib.error,
     EOFError,
     LookupError,
-    NotImplementedError,  # what zipfile says to a method of compression it does not know
+    NotImplementedError,  # zipfile: unknown compression method
     OSError,
-    RuntimeError,  # and to a file that seems encrypted
+    RuntimeError,  # zipfile: the file seems encrypted
     TypeError,
     ValueError,
 )
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted model to ``path``.
+def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model to a file.
 
     The file appears under its name only when it is complete. Torch tensors are written
     as NumPy arrays.
 
     Parameters
     ----------
-    model : fitted estimator of this package
+    model : fitted estimator
+        A model of this package, or of your own class that extends one.
     path : path
-        A missing ``.npz`` is added.
+        ``.npz`` is added if it is missing. An existing file is replaced.
 
     Returns
     -------
     Path
-        Where the model is.
+        The file.
 
     See Also
     --------
-    load : Read it back.
+    load_model : Read it back.
     """
-    if type(model) not in MODELS.values():
+    if not isinstance(model, FactorModel):
         names = ", ".join(cls.__name__ for cls in MODELS.values())
-        msg = f"save takes a fitted estimator of this package ({names}); got {type(model).__name__}."
+        msg = (
+            f"save_model takes a fitted model of this package ({names}) or of a class that extends one; "
+            f"got {type(model).__name__}."
+        )
         raise TypeError(msg)
     check_is_fitted(model)
     path = Path(path)
     if path.suffix != ".npz":
         path = path.with_name(path.name + ".npz")
+    if not path.parent.is_dir():
+        msg = f"The folder {path.parent} does not exist: create it first, or give another path."
+        raise FileNotFoundError(msg)
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
     arrays: dict[str, np.ndarray] = {}
     text = {
@@ -76,47 +82,45 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
         },
         "fitted": {name: _pack(f"fitted:{name}", v, arrays) for name, v in fitted.items()},
     }
-    # Not mkstemp: its file may be read by its owner only.
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with temporary.open("xb") as file:
-            np.savez_compressed(file, json=np.array(json.dumps(text)), **arrays)  # type: ignore[arg-type]
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with new_file(path, force=True) as fresh, fresh.open("xb") as file:
+        np.savez_compressed(file, json=np.array(json.dumps(text)), **arrays)  # type: ignore[arg-type]
     return path
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model written by `save`.
+def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
+    """Read a model written by `save_model`.
+
+    Loading runs no code from the file.
 
     Parameters
     ----------
     path : path
-        The file; ``.npz`` may be left out, as in `save`.
+        The file; ``.npz`` may be left out.
+    classes : iterable of classes, default=()
+        Your own model classes that the file may hold. The classes in `MODELS` need not be listed.
 
     Returns
     -------
     fitted estimator
-        With NumPy arrays; it transforms torch tensors all the same.
+        With NumPy arrays; it also transforms torch tensors.
     """
+    allowed = {cls.__name__: cls for cls in (*MODELS.values(), *_checked(classes))}
     path = Path(path)
     if not path.exists() and path.suffix != ".npz":
-        path = path.with_name(f"{path.name}.npz")  # as `save` calls it
+        path = path.with_name(f"{path.name}.npz")  # as `save_model` names it
     with path.open("rb") as opened:
         try:
             file = np.load(opened, allow_pickle=False)
             text = json.loads(str(file["json"]))
-            text["class"], text["format"], text["params"], text["fitted"]
+            name, version, _, _ = text["class"], text["format"], text["params"], text["fitted"]
         except _DAMAGE as error:
-            msg = f"{path} holds no model: it was not written by lognmf.save, or is damaged."
+            msg = f"{path} holds no model: it was not written by lognmf.save_model, or is damaged."
             raise ValueError(msg) from error
-        classes = {cls.__name__: cls for cls in MODELS.values()}
-        if text["format"] != _FORMAT or text["class"] not in classes:
+        if version != _FORMAT or name not in allowed:
             msg = (
-                f"{path} holds a {text['class']} in format {text['format']}; this version of lognmf reads "
-                f"format {_FORMAT} of {', '.join(classes)}."
+                f"{path} holds a {name} in format {version}; this version of lognmf reads "
+                f"format {_FORMAT} of {', '.join(allowed)}. "
+                f"If {name} is your own class, pass it: load_model(path, classes=[{name}])."
             )
             raise ValueError(msg)
         try:
@@ -125,14 +129,25 @@ def load(path: str | os.PathLike[str]) -> Any:
         except _DAMAGE as error:
             msg = f"{path} is damaged: its arrays cannot be read."
             raise ValueError(msg) from error
-    model = classes[text["class"]](**params)
-    for name, value in fitted.items():
-        setattr(model, name, value)
+    model = allowed[name](**params)
+    for attribute, value in fitted.items():
+        setattr(model, attribute, value)
     return model
 
 
+def _checked(classes: Iterable[type]) -> list[type]:
+    """The classes as a list; each must be a model class."""
+    classes = list(classes)
+    for cls in classes:
+        if not (isinstance(cls, type) and issubclass(cls, FactorModel)):
+            name = getattr(cls, "__name__", repr(cls))
+            msg = f"classes must be model classes of lognmf or extend one; got {name}."
+            raise TypeError(msg)
+    return classes
+
+
 def _pack(key: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """``value`` as JSON; arrays go to ``arrays`` and leave a note of their kind."""
+    """``value`` as JSON; arrays go into ``arrays``, and the JSON records their kind."""
     if sp.issparse(value):
         W = sp.csr_array(value)
         for part in _CSR_PARTS:

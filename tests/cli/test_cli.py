@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 import lognmf
-from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, load
+from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, load_model
 from lognmf.cli import fit, options, read
 from lognmf.cli import main as cli
 from lognmf.cli.options import OPTIONS
@@ -85,7 +85,7 @@ def test_digits(run, here):
 def test_the_fit_is_that_of_the_estimator(run, here, X):
     assert run("fit", "x.npy", *QUICK, "--seed", 5, "--gamma", 0.5)[0] == 0
     model = RobustLogSparseNMF(3, max_iter=20, gamma=0.5, random_state=5).fit(normalize(X))
-    saved = load(here / "results" / "x-rls-nmf" / "model.npz")
+    saved = load_model(here / "results" / "x-rls-nmf" / "model.npz")
     np.testing.assert_array_equal(saved.components_, model.components_)
     assert saved.get_params() == model.get_params()
 
@@ -94,7 +94,7 @@ def test_the_fit_is_that_of_the_estimator(run, here, X):
 def test_without_scaling(run, here, X):
     assert run("fit", "x.npy", *QUICK, "--no-normalize", "--out", "r")[0] == 0
     model = RobustLogSparseNMF(3, max_iter=20, random_state=0).fit(X)
-    np.testing.assert_array_equal(load(here / "r" / "model.npz").embedding_, model.embedding_)
+    np.testing.assert_array_equal(load_model(here / "r" / "model.npz").embedding_, model.embedding_)
     assert summary(here / "r")["settings"]["normalize"] is False
 
 
@@ -471,7 +471,7 @@ def test_missing_entries_are_left_out(run, here, X, scale):
     assert code == 0, err
     known = X if scale else X / np.sqrt(np.nansum(X**2, axis=1, keepdims=True))
     expected = MODELS["WNMF"](3, max_iter=20, random_state=0).fit(known)
-    assert load(here / "r" / "model.npz").objective_ == pytest.approx(expected.objective_, rel=1e-10)
+    assert load_model(here / "r" / "model.npz").objective_ == pytest.approx(expected.objective_, rel=1e-10)
     code, out, _ = run("compare", "x.npy", *QUICK, "--models", "wnmf,nmf", "--out", "c", *scale)
     assert code == 0
     assert "WeightedNMF or LogSparseNMF" in out

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lognmf import load, metrics, tune
+from lognmf import load_model, metrics, tune
 from lognmf.cli import show as screen
 from lognmf.cli.write import FILES
 from lognmf.grid.tune import ITERATIONS, WEIGHTS
@@ -61,7 +61,7 @@ def test_the_folder_tells_what_was_tried_and_chosen(run, here):
 @pytest.mark.usefixtures("no_pictures")
 def test_the_results_are_those_of_tune(run, here):
     assert run(*QUICK, "--seed", 4, "--restarts", 2, "--clusters", 3, "--out", "r")[0] == 0
-    saved = load(here / "r" / "model.npz")
+    saved = load_model(here / "r" / "model.npz")
     model = type(saved)(alpha=0.05)
     grid = {name: WEIGHTS[name] for name in ("beta", "lam")}
     tuned = tune(np.load("x.npy"), 3, model=model, grid=grid, seeds=[4, 5], max_iter=15)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from lognmf import LogSparseNMF, RobustLogSparseNMF, load, metrics, plots
+from lognmf import LogSparseNMF, RobustLogSparseNMF, load_model, metrics, plots
 from lognmf.cli.read import fingerprint
 from lognmf.cli.write import FILES, Run, check_folder, summarize, write_results
 from lognmf.datasets import Dataset
@@ -80,7 +80,7 @@ def test_factors_and_model(tmp_path):
         np.testing.assert_array_equal(factors["U"], run.model.components_.T)
         np.testing.assert_array_equal(factors["V"], run.model.embedding_)
         assert factors["feature_names"].tolist() == ["a", "b", "c", "d", "e", "é"]
-    np.testing.assert_array_equal(load(folder / "model.npz").components_, run.model.components_)
+    np.testing.assert_array_equal(load_model(folder / "model.npz").components_, run.model.components_)
 
 
 @blank

@@ -8,8 +8,8 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from lognmf.clustering import kmeans as module
-from lognmf.clustering import scores
+from lognmf import fit_grid
+from lognmf.clustering import lloyd, scores
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import namespace, to_numpy
 from problems import pattern
@@ -157,9 +157,9 @@ class TestDegenerate:
         # All centres at the origin: only the first cluster has members.
         V = np.zeros((6, 1, 1))
         V[:, 0, 0] = [0, 0, 0, 1, 5, -3]
-        points = module._Points.of(V)
+        points = lloyd.Points.of(V)
         centres = np.zeros((1, 1, 3, 1)) + points.rows[0, 0, 0]
-        labels, moved = module._step(points, centres)
+        labels, moved = lloyd._step(points, centres)
         np.testing.assert_array_equal(labels[0, 0], [0, 0, 0, 0, 1, 2])
         np.testing.assert_allclose(moved[0, 0, 1:, 0], points.rows[0, 0, 4:])
         np.testing.assert_allclose(moved[0, 0, 0, 0], points.rows[0, 0, :4].mean())
@@ -168,9 +168,9 @@ class TestDegenerate:
         # The farthest sample is the second cluster's only one: the third takes the next.
         V = np.zeros((5, 1, 1))
         V[:, 0, 0] = [0, 1, 2, 4, 20]
-        points = module._Points.of(V)
+        points = lloyd.Points.of(V)
         centres = points.rows[0, 0, 0] + np.array([0, 14, -1000]).reshape(1, 1, 3, 1) / 20
-        labels, _ = module._step(points, centres)
+        labels, _ = lloyd._step(points, centres)
         np.testing.assert_array_equal(labels[0, 0], [0, 0, 0, 2, 1])
 
 
@@ -186,19 +186,15 @@ def test_temporaries_fit_into_memory(rng):
 
 
 def test_bad_arguments(rng):
+    """`fit_grid` checks numbers of clusters and seeds; `kmeans` trusts it, but not the codes."""
+    X = rng.random((5, 3))
+    for bad, error in ((0, ValueError), (6, ValueError), (2.0, TypeError), (True, TypeError)):
+        with pytest.raises(error, match="n_clusters must be"):
+            fit_grid("NMF", X, {"n_components": [2]}, n_clusters=bad)
+    for bad, error in ((-1, ValueError), (2**32, ValueError), (0.5, TypeError), (None, TypeError)):
+        with pytest.raises(error, match=r"must be an integer|between 0 and 2\*\*32 - 1"):
+            fit_grid("NMF", X, {"n_components": [2]}, n_clusters=2, seeds=[bad])
     V = rng.random((5, 3, 2))
-    for bad in (0, 6, 2.0, True):
-        with pytest.raises(ValueError, match="n_clusters must be an integer from 1 to 5"):
-            kmeans(V, bad, seed=0)
-    for bad in (0, 1.5):
-        with pytest.raises(ValueError, match="n_init must be an integer of at least 1"):
-            kmeans(V, 2, seed=0, n_init=bad)
-    for bad in (-1, 2**32, 0.5, [1, 2], None):
-        with pytest.raises(ValueError, match="seed must be an integer from 0 to 2"):
-            kmeans(V, 2, seed=bad)
-    for bad in (V[:, 0], V[:, :0], V[:, :, :0]):
-        with pytest.raises(ValueError, match=r"V must have shape \(samples, embeddings, components\)"):
-            kmeans(bad, 1, seed=0)
     for bad in (np.nan, np.inf):
         V[1, 1, 1] = bad
         with pytest.raises(ValueError, match="V must be finite"):

@@ -1,23 +1,45 @@
-"""Batched scores against ``lognmf.metrics``, one labeling at a time."""
+"""Batched scores against scikit-learn and ``lognmf.metrics``, one labeling at a time."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
 
 from lognmf import metrics
 from lognmf.clustering import scores
 from lognmf.core.arrays import namespace, to_numpy
 from problems import pattern
 
+
+def accuracy(y, labels):
+    table = contingency_matrix(y, labels)
+    return table[linear_sum_assignment(table, maximize=True)].sum() / len(y)
+
+
+def geometric(function):
+    return lambda *arguments: function(*arguments, average="geometric")
+
+
 SCORES = {
-    "accuracy": (scores.accuracy, metrics.clustering_accuracy),
-    "purity": (scores.purity, metrics.purity),
-    "nmi": (scores.normalized_mutual_info, metrics.normalized_mutual_info),
+    "accuracy": (scores.accuracy, metrics.clustering_accuracy, accuracy),
+    "purity": (
+        scores.purity,
+        metrics.purity,
+        lambda y, labels: contingency_matrix(y, labels).max(axis=0).sum() / len(y),
+    ),
+    "nmi": (
+        scores.normalized_mutual_info,
+        metrics.normalized_mutual_info,
+        lambda y, labels: normalized_mutual_info_score(y, labels, average_method="max"),
+    ),
     "nmi, geometric": (
-        lambda counts: scores.normalized_mutual_info(counts, average="geometric"),
-        lambda y, labels: metrics.normalized_mutual_info(y, labels, average="geometric"),
+        geometric(scores.normalized_mutual_info),
+        geometric(metrics.normalized_mutual_info),
+        lambda y, labels: normalized_mutual_info_score(y, labels, average_method="geometric"),
     ),
 }
 
@@ -38,10 +60,11 @@ def labelings(draw):
 @given(labelings())
 def test_scores_equal_metrics(name, problem):
     y, labels = problem
-    ours, theirs = SCORES[name]
+    ours, single, theirs = SCORES[name]
     found = ours(scores.contingency(y, labels))
     assert found.dtype == np.float64
-    np.testing.assert_allclose(found, [theirs(y, column) for column in labels.T], rtol=0, atol=1e-12)
+    for other in (single, theirs):
+        np.testing.assert_allclose(found, [other(y, column) for column in labels.T], rtol=0, atol=1e-12)
 
 
 @given(labelings(), st.integers(0, 2**32 - 1))
@@ -54,7 +77,6 @@ def test_graph_scores_equal_metrics(problem, seed):
     for name, values in found.items():
         expected = [getattr(metrics, name)(W, column) for column in labels.T]
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(scores.normalized_cut(W, labels), found["normalized_cut"])
 
 
 def test_graph_scores_in_chunks(rng, monkeypatch):
@@ -79,7 +101,7 @@ def test_counts(library, rng):
         [[((y == i) & (column == j)).sum() for j in range(3)] for i in range(5)] for column in labels.T
     ]
     np.testing.assert_array_equal(to_numpy(counts), expected)
-    for ours, _ in SCORES.values():
+    for ours, *_ in SCORES.values():
         np.testing.assert_array_equal(ours(counts), ours(to_numpy(counts)))
 
 
@@ -91,24 +113,33 @@ def test_counts_of_small_integers(small, rng):
     )
 
 
+@pytest.mark.parametrize("library", ["numpy", "array-api-strict", "torch-cpu", "torch-cuda"])
+def test_sparseness(library, rng):
+    home = pattern(library)
+    F = rng.normal(size=(6, 5, 3)) * (rng.random((6, 5, 3)) < 0.5)
+    F[:, 1], F[:, 2], F[:, 3] = 0, 1, F[:, 3] * 1e200
+    found = scores.hoyer_sparseness(namespace(home).asarray(F, device=home.device))
+    np.testing.assert_allclose(found, [metrics.hoyer_sparseness(F[:, b]) for b in range(5)], atol=1e-14)
+    np.testing.assert_array_equal(found[1:3], [1, 0])
+    np.testing.assert_array_equal(scores.hoyer_sparseness(np.zeros((1, 4, 1))), np.ones(4))
+
+
 def test_bad_labelings():
-    y, labels = np.array([0, 1, 1]), np.zeros((3, 2), dtype=int)
-    with pytest.raises(ValueError, match=r"y must have shape \(n,\)"):
-        scores.contingency(y[:2], labels)
-    with pytest.raises(ValueError, match=r"labels \(n, B\)"):
-        scores.contingency(y, labels[:, 0])
-    with pytest.raises(ValueError, match="at least one"):
-        scores.contingency(y, labels[:, :0])
-    with pytest.raises(ValueError, match="y must be integers from 0 on"):
-        scores.contingency(y - 1, labels)
-    with pytest.raises(ValueError, match="y must be integers"):
-        scores.contingency(np.array(["a", "b", "b"]), labels)
-    with pytest.raises(ValueError, match="labels must be integers"):
-        scores.contingency(y, labels - 0.5)
+    """`metrics` checks what `scores` trusts, and makes integers of any labels."""
+    y, labels = np.array([0, 1, 1]), np.array([0, 0, 1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        metrics.purity(y[:2], labels)
+    with pytest.raises(ValueError, match="1d array"):
+        metrics.purity(y, np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="empty"):
+        metrics.purity(y[:0], labels[:0])
+    for other in (y - 1, np.array(["a", "b", "b"]), y - 0.5):
+        assert metrics.purity(other, labels) == metrics.purity(y, labels)
+        assert metrics.purity(labels, other) == metrics.purity(labels, y)
     with pytest.raises(ValueError, match="average must be one of"):
-        scores.normalized_mutual_info(scores.contingency(y, labels), average="mean")
+        metrics.normalized_mutual_info(y, labels, average="mean")
     with pytest.raises(ValueError, match="W must be 3×3"):
-        scores.normalized_cut(sp.eye_array(4), labels)
+        metrics.normalized_cut(sp.eye_array(4), labels)
 
 
 def test_the_cut_by_products_is_the_cut(rng):

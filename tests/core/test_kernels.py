@@ -12,7 +12,8 @@ import pytest
 from lognmf.core.terms.halves import FitHalves
 
 from lognmf import knn_graph
-from lognmf.clustering import kmeans
+from lognmf.clustering.kmeans import kmeans
+from lognmf.clustering.lloyd import Points, assign
 from lognmf.core import arrays
 from lognmf.core.arrays import like, product, scale_rows, to_numpy
 from lognmf.core.solvers import Multiplicative, fused
@@ -127,15 +128,15 @@ def test_many_columns(home, rng):
 @pytest.mark.parametrize("K", [1, 3, 37])
 def test_nearest_centres(home, K, rng, monkeypatch):
     V = like(rng.integers(0, 3, (50, 2, 4)).astype(float), home)  # so coarse that many are tied
-    points = kmeans._Points.of(V)
+    points = Points.of(V)
     places = like(rng.integers(0, 50, (2, 3, K)), home).long()
     centres = points.at(places)[..., :-1]
-    ours = kmeans._assign(points, centres)
-    labels = to_numpy(kmeans.kmeans(V, min(K, 6), seed=0))
+    ours = assign(points, centres)
+    labels = to_numpy(kmeans(V, min(K, 6), seed=0))
     monkeypatch.setattr(arrays, "_kernels", lambda: None)
-    for one, other in zip(ours, kmeans._assign(points, centres), strict=True):
+    for one, other in zip(ours, assign(points, centres), strict=True):
         np.testing.assert_allclose(to_numpy(one).astype(float), to_numpy(other).astype(float), atol=1e-12)
-    np.testing.assert_array_equal(labels, to_numpy(kmeans.kmeans(V, min(K, 6), seed=0)))
+    np.testing.assert_array_equal(labels, to_numpy(kmeans(V, min(K, 6), seed=0)))
 
 
 def test_unknown_terms_are_left_to_the_plain_formula(home, rng):

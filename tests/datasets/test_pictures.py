@@ -110,7 +110,7 @@ def test_refusals(tmp_path, make_pictures):
     with pytest.raises(ValueError, match=r"holds no pictures; files that end in png, jpg"):
         load_folder(tmp_path)
     make_pictures(tmp_path, {"a": 1, "": 1})
-    with pytest.raises(ValueError, match=r"holds pictures \(0\.png, …\) beside sub-folders .*\(a, …\)"):
+    with pytest.raises(ValueError, match=r"holds pictures \(0\.png, …\) next to sub-folders .*\(a, …\)"):
         load_folder(tmp_path)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lognmf import datasets
-from lognmf.datasets.layouts import LAYOUTS
+from lognmf.datasets.loading import LAYOUTS
 from lognmf.datasets.registry import REGISTRY, find
 
 CLOSED = {"ar", "ar-100", "jaffe", "jaffe-crop"}

@@ -2,9 +2,8 @@
 
 import pytest
 
-from lognmf import select
-from lognmf.grid.select import CRITERIA, best_row
-from lognmf.grid.standings import standings
+from lognmf import fit_grid, select
+from lognmf.grid.select import CRITERIA, best_row, standings
 
 
 def row(lam, cut, *, seed=0, clusters=4, balance=0.9, modularity=None, **more):
@@ -143,3 +142,9 @@ def test_standings_are_what_was_judged():
     expected = {"lam": 1.0, "score": 0.7, "normalized_cut": 0.7, "balance": 0.6, "modularity": 0.575}
     assert other == pytest.approx(expected)
     assert [place["lam"] for place in standings(rows, "balanced_cut")] == [2.0, 1.0]
+
+
+def test_a_result_may_be_given_instead_of_its_rows(rng):
+    result = fit_grid("GNMF", rng.random((30, 6)), {"lam": [0.1, 10.0]}, n_clusters=3, max_iter=5)
+    assert select(result) == select(result.rows)
+    assert standings(result) == standings(result.rows)

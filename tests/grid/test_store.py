@@ -81,7 +81,7 @@ def test_pieces_are_kept(tmp_path):
     assert again.done() == {CELL.key: {0, 1}}
     assert again.is_done(ONE)
     assert again.seconds() == 2.5
-    assert {"device": "abacus"} in again.made()
+    assert {"device": "abacus"} in again.environments()
 
 
 def test_a_failure_is_kept_until_it_succeeds(tmp_path):

@@ -80,6 +80,13 @@ def test_default_grid():
     assert default_grid(MODELS["ONMF"]()) == {}
 
 
+def test_an_unknown_weight_stays_as_the_model_has_it():
+    class OwnModel(LogSparseNMF):
+        _weights = ("alpha", "smoothness")
+
+    assert default_grid(OwnModel(init="random")) == {"alpha": WEIGHTS["alpha"]}
+
+
 def test_given_iterations_are_not_tuned(X):
     tuned = tune(X, 3, model="GNMF", max_iter=6)
     assert set(tuned.setting) == {"lam"}

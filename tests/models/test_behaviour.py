@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
-from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF, load, save
+from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF, load_model, save_model
 from problems import make, monotone, names, peak_numbers, samples, start
 
 
@@ -300,7 +300,7 @@ class TestCompany:
 
     def test_save_and_load(self, cls, digits, tmp_path):
         model = cls(3, max_iter=20, random_state=0).fit(digits)
-        again = load(save(model, tmp_path / "model"))
+        again = load_model(save_model(model, tmp_path / "model"))
         np.testing.assert_array_equal(again.transform(digits), model.transform(digits))
 
 

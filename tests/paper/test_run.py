@@ -15,7 +15,7 @@ import pytest
 
 from lognmf.paper import run as running
 from lognmf.paper import work
-from lognmf.paper.executors import EXECUTORS, beside
+from lognmf.paper.executors import EXECUTORS, merged
 from lognmf.paper.protocol import PINNED
 from lognmf.paper.run import compute, missing, outlook
 from lognmf.paper.samples import prepare
@@ -225,14 +225,18 @@ def test_the_gpu_and_the_cores_work_side_by_side(whole, tmp_path, monkeypatch):
     for one, other in zip(rows(store), rows(whole), strict=True):
         if "objective" in one:
             assert one["objective"] == pytest.approx(other["objective"], rel=1e-6)
-    assert {made["device"] for made in store.made()} == {"numpy, float64", "torch on the CPU, float64"}
+    devices = {machine["device"] for machine in store.environments()}
+    assert devices == {
+        "numpy, float64",
+        "torch on the CPU, float64",
+    }
 
 
-def test_beside_gives_everything_and_stops_both():
-    assert sorted(beside(iter([1, 2]), _count(3, 6))) == [1, 2, 3, 4, 5]
+def test_merged_gives_everything_and_stops_both():
+    assert sorted(merged(iter([1, 2]), _count(3, 6))) == [1, 2, 3, 4, 5]
     with pytest.raises(ZeroDivisionError):
-        list(beside(iter([1]), (1 // zero for zero in [0])))
-    stream = beside(iter([1, 2, 3]), _count(0, 10**9))
+        list(merged(iter([1]), (1 // zero for zero in [0])))
+    stream = merged(iter([1, 2, 3]), _count(0, 10**9))
     next(stream)
     stream.close()
 

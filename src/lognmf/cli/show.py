@@ -11,8 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from lognmf.comparison import Row, filled_columns
-from lognmf.grid.select import LOOKED_AT
-from lognmf.grid.standings import standings
+from lognmf.grid.select import LOOKED_AT, standings
 
 if TYPE_CHECKING:
     from rich.console import Console

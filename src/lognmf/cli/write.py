@@ -20,7 +20,7 @@ from lognmf import metrics, plots
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
-from lognmf.persistence import save
+from lognmf.persistence import save_model
 from lognmf.report import write_page
 from lognmf.report.environment import machine, versions
 
@@ -234,7 +234,7 @@ def _write_files(folder: Path, run: Run) -> None:
     if data.feature_names is not None:
         factors["feature_names"] = np.array(data.feature_names, dtype=str)
     np.savez_compressed(folder / "factors.npz", **factors)
-    save(model, folder / "model.npz")
+    save_model(model, folder / "model.npz")
     sample = np.arange(len(V))
     labels = {"sample": sample, "cluster": run.labels} | ({} if data.y is None else {"label": data.y})
     _write_csv(folder / "labels.csv", labels)

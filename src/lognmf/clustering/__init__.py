@@ -1,5 +1,5 @@
-"""From codes to clusters."""
+"""Clusters from codes: k-means, and scores of clusterings."""
 
-from lognmf.clustering.labels import cluster
+from lognmf.clustering.kmeans import cluster
 
 __all__ = ["cluster"]

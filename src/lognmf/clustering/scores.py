@@ -1,7 +1,7 @@
-"""Scores of many labelings at once, from their tables of counts.
+"""Scores of B labelings at once; `lognmf.metrics` wraps them for a single one.
 
-The same scores as in ``lognmf.metrics``, there for one labeling of any kind, here for B
-labelings by integers. The samples are passed once, to count; all else works on the counts.
+Labelings are integers 0, 1, … of shape (n, B), of any array library. The samples are passed once, to
+count them; accuracy, purity and mutual information are computed from these counts (B, classes, clusters).
 """
 
 from __future__ import annotations
@@ -14,41 +14,30 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from lognmf.core.arrays import Array, Matrix, is_torch, namespace, on_gpu, operator_like, to_numpy
+from lognmf.core.arrays import Array, Matrix, is_torch, namespace, on_gpu, operator_like, to_numpy, total
 
 __all__ = [
+    "AVERAGES",
     "accuracy",
     "contingency",
     "graph_scores",
-    "normalized_cut",
+    "hoyer_sparseness",
     "normalized_mutual_info",
     "purity",
 ]
 
-_AVERAGES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+AVERAGES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "max": np.maximum,
     "geometric": lambda left, right: np.sqrt(left * right),
 }
+"""Means of two entropies by name."""
 
 _MEMORY = 2**26
-"""Bytes for what `graph_scores` computes on the edges of a graph at a time."""
+"""Bytes for the temporaries of `graph_scores`."""
 
 
 def contingency(y: Any, labels: Array) -> Array:
-    """Count the samples of every class in every cluster.
-
-    Parameters
-    ----------
-    y : array of shape (n,)
-        Classes 0, 1, …
-    labels : array of shape (n, B)
-        Clusters 0, 1, … of B labelings, of any array library.
-
-    Returns
-    -------
-    counts : array of shape (B, classes, clusters), int64
-        In the library and on the device of ``labels``. Numbers that do not occur have
-        empty rows and columns.
+    """Number of samples of every class ``y`` (n,) in every cluster, (B, classes, clusters), where labels are.
 
     Examples
     --------
@@ -57,30 +46,10 @@ def contingency(y: Any, labels: Array) -> Array:
     """
     y = to_numpy(y) if is_torch(y) else np.asarray(y)
     xp, device = namespace(labels), array_api_compat.device(labels)
-    if labels.ndim != 2 or y.shape != labels.shape[:1] or 0 in labels.shape:
-        msg = (
-            "y must have shape (n,) and labels (n, B), with at least one of each; "
-            f"got {y.shape} and {tuple(labels.shape)}."
-        )
-        raise ValueError(msg)
-    B, classes, clusters = labels.shape[1], _groups(y, "y"), _groups(labels, "labels")
+    B, classes, clusters = labels.shape[1], int(y.max()) + 1, int(xp.max(labels)) + 1
     table = xp.arange(B, device=device) * classes + xp.asarray(y, dtype=xp.int64, device=device)[:, None]
-    counts = _bincount(
-        xp.reshape(table * clusters + xp.astype(labels, xp.int64), (-1,)), B * classes * clusters
-    )
-    return xp.reshape(counts, (B, classes, clusters))
-
-
-def _groups(codes: Array, name: str) -> int:
-    """Number of groups of integer codes."""
-    xp = namespace(codes)
-    if not xp.isdtype(codes.dtype, "integral") or int(xp.min(codes)) < 0:
-        msg = (
-            f"{name} must be integers from 0 on; "
-            f"np.unique({name}, return_inverse=True)[1] makes them of any labels."
-        )
-        raise ValueError(msg)
-    return int(xp.max(codes)) + 1
+    places = xp.reshape(table * clusters + xp.astype(labels, xp.int64), (-1,))
+    return xp.reshape(_bincount(places, B * classes * clusters), (B, classes, clusters))
 
 
 def _bincount(places: Array, size: int) -> Array:
@@ -93,69 +62,36 @@ def _bincount(places: Array, size: int) -> Array:
 
 
 def accuracy(counts: Array) -> np.ndarray:
-    """Share of samples labelled right under the best one-to-one map of clusters to classes.
-
-    Parameters
-    ----------
-    counts : array of shape (B, classes, clusters)
-        As from `contingency`.
-
-    Returns
-    -------
-    ndarray of shape (B,)
-    """
+    """Share of samples labelled correctly under the best one-to-one map of clusters to classes, (B,)."""
     counts = to_numpy(counts)
-    right = [table[linear_sum_assignment(table, maximize=True)].sum() for table in counts]
-    return np.array(right) / counts.sum(axis=(1, 2))
+    correct = [table[linear_sum_assignment(table, maximize=True)].sum() for table in counts]
+    return np.array(correct) / counts.sum(axis=(1, 2))
 
 
 def purity(counts: Array) -> np.ndarray:
-    """Share of samples that belong to the largest class of their cluster.
-
-    Parameters
-    ----------
-    counts : array of shape (B, classes, clusters)
-        As from `contingency`.
-
-    Returns
-    -------
-    ndarray of shape (B,)
-    """
+    """Share of samples that belong to the largest class of their cluster, (B,)."""
     counts = to_numpy(counts)
     return counts.max(axis=1).sum(axis=1) / counts.sum(axis=(1, 2))
 
 
 def normalized_mutual_info(counts: Array, average: str = "max") -> np.ndarray:
-    """Mutual information over a mean of the two entropies.
+    """Mutual information over a mean of the two entropies, (B,).
 
-    Parameters
-    ----------
-    counts : array of shape (B, classes, clusters)
-        As from `contingency`.
-    average : {"max", "geometric"}, default="max"
-        The mean, as in `lognmf.metrics.normalized_mutual_info`.
-
-    Returns
-    -------
-    ndarray of shape (B,)
-        1 if both sides are one single group, 0 if only one is.
+    1 if both sides are one single group, 0 if only one is.
     """
-    if average not in _AVERAGES:
-        msg = f"average must be one of {list(_AVERAGES)}; got {average!r}."
-        raise ValueError(msg)
     counts = to_numpy(counts)
-    total = counts.sum(axis=(1, 2))[:, None]
-    classes, clusters = counts.sum(axis=2) / total, counts.sum(axis=1) / total
-    joint = counts / total[:, :, None]
+    n = counts.sum(axis=(1, 2))[:, None]
+    classes, clusters = counts.sum(axis=2) / n, counts.sum(axis=1) / n
+    joint = counts / n[:, :, None]
     expected = classes[:, :, None] * clusters[:, None, :]
-    # Independent groups leave rounding, which a small entropy would blow up.
+    # Independent groups leave rounding errors, which a division by a small entropy would magnify.
     terms = joint * (_log(joint) - _log(expected))
     terms[np.abs(terms) < np.finfo(float).eps] = 0
     information = np.maximum(terms.sum(axis=(1, 2)), 0)
     entropies = _entropy(classes), _entropy(clusters)
-    mean = _AVERAGES[average](*entropies)
+    mean = AVERAGES[average](*entropies)
     scores = np.divide(information, mean, out=np.zeros_like(mean), where=mean > 0)
-    return np.where(np.maximum(*entropies) > 0, scores, 1.0)
+    return np.where(np.maximum(*entropies) > 0, np.minimum(scores, 1.0), 1.0)
 
 
 def _entropy(shares: np.ndarray) -> np.ndarray:
@@ -164,37 +100,35 @@ def _entropy(shares: np.ndarray) -> np.ndarray:
 
 
 def _log(x: np.ndarray) -> np.ndarray:
-    """Logarithm, 0 where ``x`` is 0: it then stands beside a factor 0."""
+    """Logarithm, and 0 where ``x`` is 0: it is then multiplied by 0."""
     return np.log(x, out=np.zeros_like(x), where=x > 0)
 
 
-def normalized_cut(W: Matrix, labels: Array) -> np.ndarray:
-    """Normalised cuts of labelings on a graph; parameters as for `graph_scores`."""
-    return graph_scores(W, labels)["normalized_cut"]
+def hoyer_sparseness(F: Array, size: int | None = None) -> np.ndarray:
+    """Hoyer's sparseness of B factors (n, B, k), (B,); 1 for zeros and for a single entry.
+
+    ``size`` is the number of entries of each, where F leaves out some that are zero.
+    """
+    xp = namespace(F)
+    size = F.shape[0] * F.shape[2] if size is None else size
+    if size == 1:
+        return np.ones(F.shape[1])
+    largest = xp.max(xp.abs(F), axis=(0, 2), keepdims=True)
+    F = F / xp.where(largest > 0, largest, xp.ones_like(largest))  # neither sum can overflow or vanish
+    sums, squares = to_numpy(total(xp.abs(F), axis=(0, 2))), to_numpy(total(F**2, axis=(0, 2)))
+    ratio = np.divide(sums, np.sqrt(squares), out=np.ones_like(sums), where=squares > 0)
+    return np.clip((np.sqrt(size) - ratio) / (np.sqrt(size) - 1), 0, 1)
 
 
 def graph_scores(W: Matrix, labels: Array) -> dict[str, np.ndarray]:
-    """How well labelings keep the edges of a graph inside their clusters.
+    """How well labelings keep the edges of a symmetric graph W (n, n) inside their clusters, (B,) each.
 
-    Parameters
-    ----------
-    W : sparse matrix of shape (n, n)
-        Symmetric nonnegative weights.
-    labels : array of shape (n, B)
-        Clusters 0, 1, … of B labelings, of any array library; counted where it is.
-
-    Returns
-    -------
-    dict of ndarray of shape (B,)
-        ``normalized_cut``: ``Σ_c cut(c) / volume(c)``. ``modularity``: the share of the edges
-        inside clusters, less the share that clusters of these volumes would keep by chance.
+    ``normalized_cut``: ``Σ_c cut(c) / volume(c)``. ``modularity``: the share of the edges inside
+    clusters, less the share expected by chance for clusters of these volumes.
     """
     W = sp.coo_array(W)
-    n, B = labels.shape
-    if W.shape != (n, n):
-        msg = f"W must be {n}×{n} for labels of shape {labels.shape}; got {W.shape[0]}×{W.shape[1]}."
-        raise ValueError(msg)
-    clusters = _groups(labels, "labels")
+    B = labels.shape[1]
+    clusters = int(namespace(labels).max(labels)) + 1
     if on_gpu(labels):
         volume, cut = _volume_and_cut_by_products(W, labels, clusters)
     else:
@@ -216,8 +150,8 @@ def _volume_and_cut(W: sp.coo_array, labels: np.ndarray, clusters: int) -> tuple
     start, end, weight = group[i], group[j], np.broadcast_to(W.data[:, None], (W.nnz, B))
 
     def per_cluster(weights: np.ndarray) -> np.ndarray:
-        found = np.bincount(start.reshape(-1), weights=weights.reshape(-1), minlength=B * clusters)
-        return found.reshape(B, clusters)
+        sums = np.bincount(start.reshape(-1), weights=weights.reshape(-1), minlength=B * clusters)
+        return sums.reshape(B, clusters)
 
     return per_cluster(weight), per_cluster(np.where(start != end, weight, 0))
 
@@ -225,7 +159,7 @@ def _volume_and_cut(W: sp.coo_array, labels: np.ndarray, clusters: int) -> tuple
 def _volume_and_cut_by_products(
     W: sp.coo_array, labels: Array, clusters: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same by a product with W a cluster: no scattered sums, which a GPU is slow at."""
+    """The same by one product with W per cluster: scattered sums are slow on a GPU."""
     xp = namespace(labels)
     graph = operator_like(W, xp.zeros_like(labels[:1, 0], dtype=xp.float64))
     volumes, cuts = [], []

@@ -2,7 +2,7 @@
 
 Each has a plain twin, which says what it computes: `multiply` in ``solvers/multiplicative.py``,
 `squared_residuals` in ``terms/residual.py``, `kept_share` in ``terms/robust.py`` with the norms beside
-it, `scale_rows` in ``arrays.py`` and `_assign` in ``kmeans.py``. Gram matrices and products with them
+it, `scale_rows` in ``arrays.py`` and `assign` in ``lloyd.py``. Gram matrices and products with them
 are left to cuBLAS: kernels that held these too were slower. Imported only where Triton is.
 """
 

@@ -1,6 +1,6 @@
-"""A file over HTTP: broken transfers go on where they stopped, and nothing unchecked gets its name.
+"""Downloads that resume: a broken transfer continues where it stopped, and only a checked file gets its name.
 
-pooch holds the temporary file, checks the hash and moves the file into its place; proxies are
+pooch holds the temporary file, checks the hash and moves the file into place. Proxies are
 those of the environment.
 """
 
@@ -10,8 +10,8 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pooch
 import requests
@@ -22,7 +22,7 @@ from lognmf.datasets.registry import File
 __all__ = ["download"]
 
 _CHUNK = 1 << 13
-"""Bytes that are written at once; of a transfer that breaks at most so many are lost."""
+"""Bytes written at once: a broken transfer loses at most this many."""
 
 _TIMEOUT = (10, 60)
 """Seconds to wait for a connection, and for the next piece of a file."""
@@ -32,72 +32,52 @@ _GOT_RANGE, _NO_SUCH_RANGE = 206, 416
 
 
 def download(file: File, home: Path) -> Path:
-    """Put ``file`` into its place below ``home``.
-
-    Parameters
-    ----------
-    file : File
-        With a url.
-    home : Path
-        The cache or a data folder.
-
-    Returns
-    -------
-    Path
-        Where it is now.
-    """
+    """Download ``file``, which has a url, to its path below ``home``."""
     target = home / file.path
     name = target.name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # pooch takes the word of a file that is there if its hash is right.
-        known = f"sha256:{file.sha256}"
-        return Path(pooch.retrieve(file.url, known, name, str(target.parent), downloader=_Resuming(file)))
-    except requests.exceptions.HTTPError as error:
+        # pooch downloads nothing if the file is there with the right hash.
+        options = {"fname": name, "path": target.parent, "downloader": partial(_resume, file)}
+        return Path(pooch.retrieve(file.url, f"sha256:{file.sha256}", **options))
+    except requests.HTTPError as error:
+        answer = "an error" if (got := error.response) is None else f"{got.status_code} {got.reason}".strip()
         msg = (
-            f"{name} could not be downloaded: {file.url} answered {_answer(error)}. Try again later, or put "
+            f"{name} could not be downloaded: {file.url} answered {answer}. Try again later, or put "
             f"the file at {target} yourself."
         )
         raise ConnectionError(msg) from error
-    except requests.exceptions.RequestException as error:
+    except requests.RequestException as error:
         msg = (
-            f"{name} could not be downloaded from {file.url} ({_reason(error)}). Look at your connection "
+            f"{name} could not be downloaded from {file.url} ({_reason(error)}). Check your connection "
             "(a proxy is taken from https_proxy) and try again: what has arrived is kept. Or put the file "
             f"at {target} yourself."
         )
         raise ConnectionError(msg) from error
 
 
-class _Resuming:
-    """A pooch downloader that keeps what has arrived beside the target, in NAME.part."""
-
-    def __init__(self, file: File) -> None:
-        self.file = file
-
-    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
-        part = Path(output_file).with_name(f"{Path(self.file.path).name}.part")
-        with _claimed(part) as own, requests.Session() as session:
-            for attempt in range(1, _ATTEMPTS + 1):
-                try:
-                    _receive(session, url, own)
-                    break
-                except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError):
-                    if attempt == _ATTEMPTS:
-                        raise
+def _resume(file: File, url: str, output_file: str, _: object) -> None:
+    """Download as pooch asks for it, with what has arrived kept next to the target, in NAME.part."""
+    part = Path(output_file).with_name(f"{Path(file.path).name}.part")
+    with _claimed(part) as own, requests.Session() as session:
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
-                check_hash(own, self.file, remedy="It is thrown away, try again", what=f"What {url} sent")
-            except ValueError:
-                own.unlink()
-                raise
-            own.replace(output_file)
+                _receive(session, url, own)
+                break
+            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+                if attempt == _ATTEMPTS:
+                    raise
+        try:
+            check_hash(own, file, remedy="It is thrown away, try again", what=f"What {url} sent")
+        except ValueError:
+            own.unlink()
+            raise
+        own.replace(output_file)
 
 
 @contextmanager
 def _claimed(part: Path) -> Iterator[Path]:
-    """What is left of a broken download, under a name that no other process writes to.
-
-    It goes back to ``part`` when this attempt breaks too.
-    """
+    """The part of a broken download, under a name of our own; renamed back if this attempt breaks too."""
     own = part.with_name(f"{part.name}-{uuid.uuid4().hex}")
     try:
         part.rename(own)
@@ -112,41 +92,36 @@ def _claimed(part: Path) -> Iterator[Path]:
 
 
 def _receive(session: requests.Session, url: str, path: Path) -> None:
-    """Append to ``path`` what is missing of ``url``."""
+    """Append the missing part of ``url`` to ``path``."""
     start = path.stat().st_size
-    # Without "identity" a server may compress, and the ranges would be those of the compressed bytes.
+    # Without "identity" a server may compress, and ranges would count compressed bytes.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with session.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as answer:
         if answer.status_code == _NO_SUCH_RANGE and start:
-            # As long as the file or longer: its hash will tell whether it is complete.
+            # We have as much as the file or more: the hash check decides whether it is complete.
             return
         answer.raise_for_status()
-        goes_on = answer.status_code == _GOT_RANGE
-        if goes_on and not answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+        resumes = answer.status_code == _GOT_RANGE
+        if resumes and not answer.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
             path.write_bytes(b"")
             msg = "the server sent another part of the file than the one asked for"
-            raise requests.exceptions.ConnectionError(msg)
-        with path.open("ab" if goes_on else "wb") as file:
+            raise requests.ConnectionError(msg)
+        with path.open("ab" if resumes else "wb") as file:
             file.writelines(answer.iter_content(_CHUNK))
             file.flush()
             os.fsync(file.fileno())
-        _check_length(answer, path.stat().st_size - (start if goes_on else 0))
+        _check_length(answer, path.stat().st_size - (start if resumes else 0))
 
 
 def _check_length(answer: requests.Response, received: int) -> None:
-    promised = answer.headers.get("Content-Length")
-    if promised is not None and promised.isdigit() and received < int(promised):
-        msg = f"the connection broke after {received} of {promised} bytes"
-        raise requests.exceptions.ConnectionError(msg)
-
-
-def _answer(error: requests.exceptions.HTTPError) -> str:
-    answer = error.response
-    return str(error) if answer is None else f"{answer.status_code} {answer.reason}".strip()
+    expected = answer.headers.get("Content-Length")
+    if expected is not None and expected.isdigit() and received < int(expected):
+        msg = f"the connection broke after {received} of {expected} bytes"
+        raise requests.ConnectionError(msg)
 
 
 def _reason(error: Exception) -> str:
-    """The innermost cause in few words."""
+    """The innermost cause, in one line."""
     while isinstance(error.args[:1], tuple) and error.args and isinstance(error.args[0], Exception):
         error = error.args[0]
     return " ".join(str(getattr(error, "reason", None) or error).split()).rstrip(".") or type(error).__name__

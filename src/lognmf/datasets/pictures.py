@@ -1,4 +1,4 @@
-"""Pictures of one's own: a folder with a sub-folder for each class, or none, or an archive of it."""
+"""Your own pictures: a folder with one sub-folder per class, or none, or an archive of such a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lognmf.datasets.archives import is_archive, unpack
-from lognmf.datasets.dataset import Dataset
+from lognmf.datasets.registry import Dataset
 from lognmf.parameters import check_integer
 
 __all__ = ["ENDINGS", "load_folder"]
@@ -22,7 +22,7 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pbm", ".pnm", ".bmp", ".gi
 """How the names of pictures end."""
 
 _WIDE_MODES = ("I", "I;16", "I;16B", "I;16L", "F")
-"""Pillow's modes with more than 8 bits a pixel: taken as they are, as grey of 8 bits would cut them off."""
+"""Pillow's modes with more than 8 bits per pixel: kept as they are, as 8-bit grey would truncate them."""
 
 
 def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None = None) -> Dataset:
@@ -31,16 +31,16 @@ def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None 
     Parameters
     ----------
     path : path
-        A folder, or a zip or tar archive of one. Where it has sub-folders, each is a class and
-        all the pictures below it belong to that; else there are no labels. Names are sorted as people
-        do, 2 before 10. Hidden files, and files that are no pictures by their names, are left out.
+        A folder, or a zip or tar archive of one. If it has sub-folders, each is a class that holds
+        all pictures below it; else there are no labels. Names are sorted naturally, 2 before 10.
+        Hidden files, and files without the ending of a picture, are skipped.
     resize : (int, int), optional
-        Height and width that every picture is brought to; default all must have the same.
+        Height and width that every picture is resized to. By default all must have the same size.
 
     Returns
     -------
     Dataset
-        ``X`` with one picture a row, row by row: ``X[i].reshape(image_shape)`` is upright. Colours
+        ``X`` with one picture per row: ``X[i].reshape(image_shape)`` is upright. Colours
         become grey; values are those of the files, mostly 0 to 255.
 
     See Also
@@ -59,26 +59,34 @@ def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None 
     if not path.is_file() or not is_archive(path):
         msg = f"{path} is neither a folder nor a zip or tar archive: give one with pictures in it."
         raise FileNotFoundError(msg)
-    with tempfile.TemporaryDirectory() as workshop:
-        unpack(path, workshop)
+    with tempfile.TemporaryDirectory() as temporary:
+        unpack(path, Path(temporary))
         name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
-        return _load(Path(workshop), name, str(path), resize)
+        return _load(Path(temporary), name, str(path), resize)
 
 
 def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -> Dataset:
-    """``given`` is what the user calls the folder."""
-    _check_pillow()
+    """The pictures of a folder; ``given`` is the path that the user gave, for messages."""
+    if find_spec("PIL") is None:
+        msg = 'Reading pictures needs Pillow: run pip install "lognmf[data]".'
+        raise ModuleNotFoundError(msg)
     classes = _classes(folder, given)
-    pictures = [(picture, label) for label, found in enumerate(classes.values()) for picture in found]
+    pictures = [(picture, label) for label, members in enumerate(classes.values()) for picture in members]
     X: np.ndarray | None = None
     shape = resize
     for i, (picture, _) in enumerate(pictures):
         grey = _grey(picture, folder, resize)
         shape = shape or grey.shape
         if grey.shape != shape:
-            raise ValueError(_sizes_differ(pictures, folder, given, shape, i, grey.shape))
-        if X is None:
-            X = np.empty((len(pictures), grey.size))
+            names = [path.relative_to(folder) for path in (pictures[0][0], picture)]
+            sizes = ["x".join(map(str, size)) for size in (shape, grey.shape)]
+            msg = (
+                f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), "
+                f"{names[1]} is {sizes[1]}. Resize them: --resize {sizes[0]} on the command line, "
+                f"resize=({shape[0]}, {shape[1]}) in Python."
+            )
+            raise ValueError(msg)
+        X = np.empty((len(pictures), grey.size)) if X is None else X
         X[i] = grey.reshape(-1)
     labelled = list(classes) != [""]
     return Dataset(
@@ -93,49 +101,48 @@ def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -
 
 
 def _classes(folder: Path, given: str) -> dict[str, list[Path]]:
-    """Pictures by the class they belong to; a flat folder has the single class "" ."""
+    """Pictures by class; a flat folder has the single class "" ."""
     loose, below = _pictures(folder), _sub_folders(folder)
-    while not loose and len(below) == 1:  # a folder that holds but one folder stands for that
+    while not loose and len(below) == 1:  # a single sub-folder stands for its content
         folder = below[0]
         loose, below = _pictures(folder), _sub_folders(folder)
     classes = {sub.name: _pictures(sub, deep=True) for sub in below}
-    classes = {name: found for name, found in classes.items() if found}
+    classes = {name: members for name, members in classes.items() if members}
     if loose and classes:
         msg = (
-            f"{given} holds pictures ({loose[0].name}, …) beside sub-folders with pictures "
+            f"{given} holds pictures ({loose[0].name}, …) next to sub-folders with pictures "
             f"({next(iter(classes))}, …): put every picture into the sub-folder of its class, or all into "
             "one folder."
         )
         raise ValueError(msg)
     if not (loose or classes):
         kinds = ", ".join(ending.lstrip(".") for ending in ENDINGS)
-        msg = f"{given} holds no pictures; files that end in {kinds} are taken."
+        msg = f"{given} holds no pictures; files that end in {kinds} are read."
         raise ValueError(msg)
     return classes or {"": loose}
 
 
 def _pictures(folder: Path, *, deep: bool = False) -> list[Path]:
-    found = folder.rglob("*") if deep else folder.iterdir()
-    taken = (
+    pictures = (
         path
-        for path in found
+        for path in (folder.rglob("*") if deep else folder.iterdir())
         if path.suffix.lower() in ENDINGS
         and path.is_file()
         and not any(_is_hidden(part) for part in path.relative_to(folder).parts)
     )
-    return sorted(taken, key=lambda path: _as_people_sort(path.relative_to(folder).parts))
+    return sorted(pictures, key=lambda path: _natural_order(path.relative_to(folder).parts))
 
 
 def _sub_folders(folder: Path) -> list[Path]:
-    found = (path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
-    return sorted(found, key=lambda path: _as_people_sort([path.name]))
+    visible = (path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+    return sorted(visible, key=lambda path: _natural_order([path.name]))
 
 
 def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name == "__MACOSX"
 
 
-def _as_people_sort(parts: Sequence[str]) -> Any:
+def _natural_order(parts: Sequence[str]) -> Any:
     """Sort key: numbers in names by their value."""
     # re.split gives text, number, text, …: like is compared with like.
     split = [re.split(r"(\d+)", part) for part in parts]
@@ -148,13 +155,14 @@ def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.nda
     """Grey values (height, width) of a picture."""
     from PIL import Image, ImageOps
 
+    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with Image.open(picture) as opened:
             image = ImageOps.exif_transpose(opened)
             if image.mode not in _WIDE_MODES:
                 image = image.convert("L")
             elif resize is not None:
-                image = image.convert("F")  # Pillow scales only these
+                image = image.convert("F")  # Pillow resizes no other wide mode
             if resize is not None:
                 height, width = resize
                 image = image.resize(
@@ -162,36 +170,7 @@ def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.nda
                     Image.Resampling.LANCZOS if image.mode == "L" else Image.Resampling.BILINEAR,
                 )
             return np.asarray(image, dtype=np.float64)
-    except (
-        OSError,
-        ValueError,
-        SyntaxError,
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,
-    ) as error:
+    except (OSError, ValueError, SyntaxError, *bombs) as error:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         msg = f"The picture {picture.relative_to(folder)} cannot be read: {reason}. Replace or remove it."
         raise ValueError(msg) from error
-
-
-def _sizes_differ(
-    pictures: Sequence[tuple[Path, int]],
-    folder: Path,
-    given: str,
-    first: tuple[int, ...],
-    i: int,
-    other: tuple[int, ...],
-) -> str:
-    names = [pictures[j][0].relative_to(folder) for j in (0, i)]
-    sizes = ["x".join(map(str, shape)) for shape in (first, other)]
-    return (
-        f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), "
-        f"{names[1]} is {sizes[1]}. Bring them to one size: --resize {sizes[0]} on the command line, "
-        f"resize=({first[0]}, {first[1]}) in Python."
-    )
-
-
-def _check_pillow() -> None:
-    if find_spec("PIL") is None:
-        msg = 'Reading pictures needs Pillow: run pip install "lognmf[data]".'
-        raise ModuleNotFoundError(msg)

@@ -1,29 +1,65 @@
-"""What is known of the named data sets before any of their files is opened."""
+"""What a data set is, and which ones have names: facts known before any file is opened."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["NAMES", "PAPER", "REGISTRY", "Entry", "File", "find"]
+import numpy as np
+
+__all__ = ["NAMES", "PAPER", "REGISTRY", "Dataset", "Entry", "File", "find"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples, their classes and their source.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Samples in rows, float64, with the values of the file. ``X[i].reshape(image_shape)`` is
+        an upright picture.
+    y : ndarray of shape (n,), or None
+        Classes 0, 1, …; None if unknown.
+    name : str
+        The name that `load` knows it by.
+    title : str
+        Its full name.
+    image_shape : (int, int), optional
+        Height and width, when samples are pictures.
+    class_names : tuple of str, optional
+        Names of class 0, 1, ….
+    feature_names : tuple of str, optional
+        Names of the columns of X.
+    points : bool, default=False
+        Whether the features are points x1 y1 x2 y2 … of a line.
+    source, licence, citation : str
+        Where it comes from, under which terms it may be used, what to cite.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    name: str
+    title: str
+    image_shape: tuple[int, int] | None = None
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    points: bool = False
+    source: str = ""
+    licence: str = ""
+    citation: str = ""
+
+    def __repr__(self) -> str:
+        n, p = self.X.shape
+        classes = "" if self.class_names is None else f", {len(self.class_names)} classes"
+        return f"<Dataset {self.name}: {n} samples of {p} features{classes}>"
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of a data set.
-
-    Parameters
-    ----------
-    path : str
-        Where it lies below a data folder.
-    sha256 : str
-        Hash of its content, in hexadecimal digits.
-    url : str, optional
-        Where the same bytes are; None for data that may not be passed on.
-    """
+    """A file of a data set: its path below a data folder, its hash, and its address if it may be shared."""
 
     path: str
     sha256: str
@@ -67,17 +103,16 @@ class Entry:
         return tuple(f"{axis}{i + 1}" for i in range(self.features // 2) for axis in "xy")
 
 
-def _entry(name: str, fields: Mapping[str, Any]) -> Entry:
-    parts: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
-    }
-    parts["files"] = tuple(File(**file) for file in fields["files"])
-    return Entry(name, **parts)
-
-
 def _registry() -> dict[str, Entry]:
     text = files("lognmf.datasets").joinpath("registry.toml").read_text(encoding="utf-8")
-    return {name: _entry(name, fields) for name, fields in tomllib.loads(text).items()}
+    registry = {}
+    for name, fields in tomllib.loads(text).items():
+        facts: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+        }
+        facts["files"] = tuple(File(**file) for file in fields["files"])
+        registry[name] = Entry(name, **facts)
+    return registry
 
 
 REGISTRY: dict[str, Entry] = _registry()
@@ -91,16 +126,7 @@ PAPER: dict[str, str] = {name: entry.paper for name, entry in REGISTRY.items() i
 
 
 def find(name: str) -> Entry:
-    """The data set called ``name``, in capital letters or not; other names are refused.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    Entry
-    """
+    """The data set called ``name``, in upper or lower case; other names are refused."""
     entry = REGISTRY.get(name.lower()) if isinstance(name, str) else None
     if entry is None:
         msg = f"There is no data set {name!r}: the names are {', '.join(REGISTRY)}."

@@ -261,8 +261,8 @@ class _Run:
             "n_iter": fits.n_iter,
             "stop_reason": fits.stop_reason,
             "reconstruction_err": fits.reconstruction_err,
-            "sparseness_U": _hoyer(U),
-            "sparseness_V": _hoyer(V),
+            "sparseness_U": scores.hoyer_sparseness(U),
+            "sparseness_V": scores.hoyer_sparseness(V),
             "n_outliers": outliers,
             **self._scores(V, [seed for _, seed in pairs]),
         }
@@ -318,16 +318,6 @@ def _cluster_sizes(labels: Array, n_clusters: int) -> tuple[np.ndarray, np.ndarr
     logs = np.log(share, out=np.zeros_like(share), where=share > 0)
     largest = math.log(n_clusters) if n_clusters > 1 else 1.0
     return (share > 0).sum(axis=0), -(share * logs).sum(axis=0) / largest
-
-
-def _hoyer(F: Array) -> np.ndarray:
-    """Hoyer's sparseness of every setting's factor, (B,); 1 for zeros, as `metrics.hoyer_sparseness`."""
-    size = F.shape[0] * F.shape[2]
-    sums, squares = (to_numpy(total(part, axis=(0, 2))) for part in (abs(F), F**2))
-    if size == 1:
-        return np.ones_like(sums)
-    ratio = np.divide(sums, np.sqrt(squares), out=np.ones_like(sums), where=squares > 0)
-    return np.clip((math.sqrt(size) - ratio) / (math.sqrt(size) - 1), 0, 1)
 
 
 def _count_outliers(fits: Fits, settings: int) -> list[int | None]:

@@ -1,4 +1,4 @@
-"""Rows kept in a SQLite file as they come, so that a run can be interrupted and go on."""
+"""Rows stored in a SQLite file as they come, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,11 @@ CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY NOT NULL, row TEXT NOT NUL
 
 
 class RowStore:
-    """Rows by key, in one SQLite file.
+    """Rows by key, in one SQLite file, which is made if it does not exist.
 
     A batch of rows is written in one transaction: after a kill it is there as a whole or
-    not at all. Two runs may write to the same file.
-
-    Parameters
-    ----------
-    path : path
-        The file; made if it is not there.
-    about : mapping
-        What the rows belong to (data, model, options), as plain JSON values. A file that
-        was made for something else is refused.
+    not at all. Two runs may write to the same file. ``about`` says what the rows belong to (data, model,
+    options), as plain JSON values; a file that was made for something else is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
@@ -54,24 +47,24 @@ def prepare_store(path: Path, schema: str, about: Mapping[str, Any]) -> None:
     """Make the tables, and refuse a file that holds something else."""
     with closing(open_store(path)) as file, file:
         file.execute("BEGIN IMMEDIATE")
-        known = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if known and "about" not in known:
+        tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "about" not in tables:
             msg = f"{path} cannot be used as a store of rows: it is a database of something else."
             raise ValueError(msg)
-        for statement in filter(str.strip, schema.split(";")) if not known else ():
+        for statement in filter(str.strip, schema.split(";")) if not tables else ():
             file.execute(statement)
         for name, value in about.items():
             file.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (name, json.dumps(value)))
-        found = {name: json.loads(value) for name, value in file.execute("SELECT * FROM about")}
-        differences = [n for n in {**found, **about} if found.get(n) != about.get(n)]
+        stored = {name: json.loads(value) for name, value in file.execute("SELECT * FROM about")}
+        differences = [n for n in {**stored, **about} if stored.get(n) != about.get(n)]
         if differences:
-            told = ", ".join(f"{n} {found.get(n)!r} (now {about.get(n)!r})" for n in differences)
-            msg = f"{path} holds rows of another run, with {told}. Give another store, or remove it."
+            listed = ", ".join(f"{n} {stored.get(n)!r} (now {about.get(n)!r})" for n in differences)
+            msg = f"{path} holds rows of another run, with {listed}. Give another store, or remove it."
             raise ValueError(msg)
 
 
 def open_store(path: Path) -> sqlite3.Connection:
-    """A connection to the file, which is made if it is not there."""
+    """A connection to the file, which is made if it does not exist."""
     try:
         file = sqlite3.connect(path, timeout=60)
         file.execute("PRAGMA journal_mode=WAL")

@@ -24,22 +24,22 @@ WEIGHTS = {
     "gamma": (0.3, 1.0),
     "lam": (0.01, 0.1, 1.0, 10.0, 100.0),
 }
-"""Weights that are tried, for samples of unit norm."""
+"""Values tried for each weight, for samples of unit norm."""
 
 ITERATIONS = (0, 10, 30, 100, 300)
-"""Iterations that are tried from the spectral start: how far the data may lead away from the graph.
-Among them is none, as there are data, faces in changing light for one, where each step does harm."""
+"""Numbers of iterations tried from the spectral start. 0 keeps the start itself: for some data, such as faces
+in changing light, every update makes the clustering worse."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What was chosen, and from what.
+    """The chosen model, and what it was chosen from.
 
     Parameters
     ----------
     model : fitted estimator
-        The chosen setting, from that of its seeds whose clustering is best on the neighbour
-        graph. With ``n_iter_ = 0`` it is the start itself: no fit was found to be better.
+        The chosen setting, fitted from the seed whose clustering is best on the neighbour
+        graph. With ``n_iter_ = 0`` it is the start itself: no fit was better.
     setting : dict
         Its weights and the other parameters of the grid.
     score : float
@@ -49,11 +49,11 @@ class Tuned:
     rows : list of dict
         All rows of the grid, as of `fit_grid`.
     labels : ndarray of shape (n,)
-        Clusters 0, 1, … of the samples by k-means on the model's codes: those that were judged.
+        Clusters 0, 1, … of the samples by k-means on the model's codes, as they were judged.
     by : str
         The criterion.
     grid : dict of lists, or list of dicts
-        What was tried.
+        The settings that were tried.
     """
 
     model: Any
@@ -83,10 +83,10 @@ def tune(
     on_batch: Callable[[int, int, float], None] | None = None,
     verbose: int = 0,
 ) -> Tuned:
-    """Fit a model with weights that are chosen without labels.
+    """Fit a model with weights chosen without labels.
 
-    Every setting of a grid is fitted from every seed, the samples are clustered by k-means on
-    the codes, and the clusterings are judged by the neighbour graph of the samples.
+    Every setting of a grid is fitted from every seed. The samples are clustered by k-means on
+    the codes, and the clusterings are judged on the neighbour graph of the samples.
 
     Parameters
     ----------
@@ -95,23 +95,23 @@ def tune(
     n_components : int
         Number of components k.
     model : estimator, or a name in `MODELS`, default="LS-NMF"
-        An estimator's parameters hold where neither the grid nor an argument says otherwise.
+        An estimator's parameters are used unless the grid or an argument sets them.
     grid : dict of lists, or list of dicts, optional
-        What to try, as for `fit_grid`. Default: see `default_grid`.
+        Settings to try, as for `fit_grid`. Default: see `default_grid`.
     n_clusters : int, optional
-        Clusters for k-means; default ``n_components``.
+        Number of clusters for k-means; default ``n_components``.
     seeds : iterable of int, default=(0, 1, 2)
         Each is the ``random_state`` of a start and of its k-means.
     by : {"balanced_modularity", "balanced_cut", "normalized_cut"}, default="balanced_modularity"
         Criterion, as for `select`.
     init : str, default="spectral"
-        Start, one of those the model has.
+        Initialisation, one that the model supports.
     max_iter : int, optional
-        Most iterations of every fit. Default: several are tried from the spectral start, else
-        the model's own.
+        Maximum number of iterations of every fit. Default: several numbers are tried from the
+        spectral start; otherwise the model's own.
     device, dtype, store, on_batch, verbose
-        As for `fit_grid`. The model that is returned is fitted to X as given, so with another
-        device or dtype rounding may tell its clusters from those that were judged.
+        As for `fit_grid`. The returned model is fitted to X as given, so with another
+        device or dtype its clusters may differ by rounding from those that were judged.
 
     Returns
     -------
@@ -134,19 +134,10 @@ def tune(
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters
-    result = fit_grid(
-        estimator,
-        X,
-        grid,
-        seeds=seeds,
-        n_clusters=n_clusters,
-        device=device,
-        dtype=dtype,
-        store=store,
-        on_batch=on_batch,
-        verbose=verbose,
-    )
-    choice = select(result.rows, by)
+    place: Any = {"device": device, "dtype": dtype, "store": store}
+    progress: Any = {"on_batch": on_batch, "verbose": verbose}
+    result = fit_grid(estimator, X, grid, seeds=seeds, n_clusters=n_clusters, **place, **progress)
+    choice = select(result, by)
     best = best_row(result.rows, choice.setting, by)
     fitted = result.model(best)
     clusters = to_numpy(kmeans(fitted.embedding_[:, None, :], n_clusters, seed=result.rows[best]["seed"]))
@@ -155,19 +146,20 @@ def tune(
 
 
 def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[float, ...]]:
-    """What `tune` tries where nothing is given.
+    """The grid that `tune` tries by default.
 
     Parameters
     ----------
     model : estimator
-        A model of this package.
+        A model of this package, or of your own class that extends one.
     fixed : collection of str, default=()
-        Parameters that stay as the model has them.
+        Parameters to leave at the model's values.
 
     Returns
     -------
     dict of tuples
-        Values of the weights that the model has and, from the spectral start, of ``max_iter``.
+        Values for the weights of the model and, from the spectral start, for ``max_iter``. A weight
+        of your own class that has no values here is left at the model's value.
 
     Examples
     --------
@@ -175,15 +167,15 @@ def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[
     >>> default_grid(GraphNMF(init="spectral"))
     {'lam': (0.01, 0.1, 1.0, 10.0, 100.0), 'max_iter': (0, 10, 30, 100, 300)}
     """
-    tried: dict[str, tuple[float, ...]] = {name: WEIGHTS[name] for name in model._weights}
+    grid: dict[str, tuple[float, ...]] = {name: WEIGHTS[name] for name in model._weights if name in WEIGHTS}
     if model.init == "spectral":
-        tried["max_iter"] = ITERATIONS
-    return {name: values for name, values in tried.items() if name not in fixed}
+        grid["max_iter"] = ITERATIONS
+    return {name: values for name, values in grid.items() if name not in fixed}
 
 
 def _check_iterations(grid: Any, max_iter: int | None) -> None:
-    """Refuse two answers to one question."""
+    """Refuse a max_iter that is given twice."""
     parts = [grid] if isinstance(grid, Mapping) else grid
     if max_iter is not None and any("max_iter" in part for part in parts):
-        msg = f"max_iter is given, {max_iter}, and in the grid too: leave it out of one of them."
+        msg = f"max_iter is given, {max_iter}, and in the grid too: leave one of them out."
         raise ValueError(msg)

@@ -1,57 +1,59 @@
-"""Where pieces are computed: here, in processes beside each other, or by Dask. All yield as results come."""
+"""Where tasks are computed: here, in several processes, or by Dask. All yield results as they come."""
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from typing import Any
 
 from lognmf.paper.store import Outcome
 from lognmf.paper.work import Task, perform
 
-__all__ = ["EXECUTORS", "Done", "Executor", "beside"]
+__all__ = ["EXECUTORS", "Executor", "Result", "merged"]
 
-Done = tuple[Task, Outcome]
-Executor = Callable[[Iterable[Task], int], Iterator[Done | None]]
-"""``(tasks, jobs) -> (task, outcome) as they come``. Tasks are taken only when there is room for them.
+Result = tuple[Task, Outcome]
+Results = Generator[Result | None, None, Any]
+Executor = Callable[[Iterable[Task], int], Results]
+"""``(tasks, jobs) -> (task, outcome) as they come``. A task is taken only when it can be started.
 
-None means that nothing has come for a while: a moment at which the caller may stop."""
+None means that there was no result for a while: a moment at which the caller may stop. joblib's
+generators lack it: next to a GPU, Ctrl-C would wait for the running tasks."""
 
 _HEARTBEAT = 0.5
-"""Seconds without results after which an executor says so."""
+"""Seconds without a result after which an executor yields None."""
 
 
-def inline(tasks: Iterable[Task], jobs: int) -> Iterator[Done | None]:
+def inline(tasks: Iterable[Task], jobs: int) -> Results:
     """One after another, in this process, with all its threads."""
     for task in tasks:
         yield task, perform(task)
 
 
-def processes(tasks: Iterable[Task], jobs: int) -> Iterator[Done | None]:
-    """In processes of one thread each. One that dies makes a failure of its task, and the others go on."""
-    waiting, task = iter(tasks), None
-    while True:
-        task = next(waiting, None) if task is None else task
-        if task is None:
-            return
-        # A pool breaks with its first dead worker; what was not yet begun goes to the next pool.
-        task = yield from _one_pool(task, waiting, jobs)
+def processes(tasks: Iterable[Task], jobs: int) -> Results:
+    """In processes of one thread each; if one dies, the tasks in flight fail and the others go on."""
+    left: Iterator[Task] | None = iter(tasks)
+    while left is not None:  # a pool breaks with its first dead worker: the tasks left need another one
+        left = yield from _one_pool(left, jobs)
 
 
-def _one_pool(task: Task | None, waiting: Iterator[Task], jobs: int) -> Any:
+def _one_pool(waiting: Iterator[Task], jobs: int) -> Generator[Result | None, None, Iterator[Task] | None]:
+    """Work with one pool of processes; returns the tasks left if it broke."""
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin_worker)
     running: dict[Future[Outcome], Task] = {}
+    task: Task | None = None
     try:
         while True:
-            while len(running) < jobs and task is not None:
+            while len(running) < jobs and (task := next(waiting, None)) is not None:
                 running[pool.submit(perform, task)] = task
-                task = next(waiting, None)
+                task = None
             if not running:
                 return None
             ready = wait(running, _HEARTBEAT, FIRST_COMPLETED).done
@@ -61,10 +63,10 @@ def _one_pool(task: Task | None, waiting: Iterator[Task], jobs: int) -> Any:
             if not ready:
                 yield None
     except BrokenProcessPool:
-        told = "A process died while it computed this: it may have been out of memory."
+        message = "A process died while it computed this: it may have been out of memory."
         for lost in running.values():
-            yield lost, Outcome((), 0.0, {}, told)
-        return task
+            yield lost, Outcome((), 0.0, {}, message)
+        return waiting if task is None else itertools.chain([task], waiting)
     finally:
         for worker in list((pool._processes or {}).values()):
             worker.terminate()
@@ -72,11 +74,11 @@ def _one_pool(task: Task | None, waiting: Iterator[Task], jobs: int) -> Any:
 
 
 def _begin_worker() -> None:
-    """One thread; Ctrl-C is for the parent; no worker outlives it."""
+    """One thread; Ctrl-C is left to the parent; the worker ends with its parent."""
     from threadpoolctl import threadpool_limits
 
-    threadpool_limits(1)  # of BLAS, which has begun by now
-    os.environ["OMP_NUM_THREADS"] = "1"  # of our own, and of what is loaded later
+    threadpool_limits(1)  # of BLAS, which is loaded by now
+    os.environ["OMP_NUM_THREADS"] = "1"  # of our own threads, and of libraries loaded later
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
@@ -88,7 +90,7 @@ def _begin_worker() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def dask(tasks: Iterable[Task], jobs: int) -> Iterator[Done | None]:
+def dask(tasks: Iterable[Task], jobs: int) -> Results:
     """On the workers of the active Dask client, else of a local one with ``jobs`` processes."""
     try:
         from distributed import Client, as_completed, get_client
@@ -102,9 +104,9 @@ def dask(tasks: Iterable[Task], jobs: int) -> Iterator[Done | None]:
     try:
         running = {client.submit(perform, task, pure=False): task for task in tasks}
         for future in as_completed(running):
-            lost = future.exception()  # what `perform` meets is in its outcome: this is a worker's death
-            told = f"Dask could not compute this: {type(lost).__name__}: {lost}"
-            yield running[future], future.result() if lost is None else Outcome((), 0.0, {}, told)
+            fault = future.exception()  # `perform` catches its own errors: this one is a lost worker
+            message = f"Dask could not compute this: {type(fault).__name__}: {fault}"
+            yield running[future], future.result() if fault is None else Outcome((), 0.0, {}, message)
     finally:
         if own:
             client.close()
@@ -114,45 +116,40 @@ EXECUTORS: dict[str, Executor] = {"inline": inline, "processes": processes, "das
 """Executors by name."""
 
 
-def beside(here: Iterator[Done | None], there: Iterator[Done | None]) -> Iterator[Done | None]:
-    """Two streams at once: ``here`` in this thread, ``there`` drawn from a thread of its own."""
-    came: queue.Queue[Done | Exception | None] = queue.Queue()
+def merged(here: Results, there: Results) -> Results:
+    """The results of two executors as they come: ``here`` runs in this thread, ``there`` in its own."""
+    arrived: queue.Queue[Result | Exception | None] = queue.Queue()
     stop = threading.Event()
 
-    def draw() -> None:
+    def run_there() -> None:
         try:
-            for done in there:
-                if done is not None:
-                    came.put(done)
+            for result in there:
+                arrived.put(result)
                 if stop.is_set():
                     break
-            came.put(None)
-        except Exception as error:  # told to the thread that can act on it
-            came.put(error)
+        except Exception as error:  # raised again in the caller's thread
+            arrived.put(error)
         finally:
-            there.close()  # type: ignore[attr-defined]  # what was begun there ends here
+            there.close()  # stops the tasks that are running there
 
-    thread = threading.Thread(target=draw, daemon=True)
+    def results(patience: float) -> Iterator[Result]:
+        """What has arrived, until nothing more does for so many seconds."""
+        with suppress(queue.Empty):
+            while True:
+                item = arrived.get(timeout=patience)
+                if isinstance(item, Exception):
+                    raise item
+                if item is not None:
+                    yield item
+
+    thread = threading.Thread(target=run_there, daemon=True)
     thread.start()
-
-    def taken(*, patient: bool) -> Iterator[Done]:
-        while True:
-            try:
-                item = came.get(block=patient)
-            except queue.Empty:
-                return
-            if item is None:
-                came.put(None)
-                return
-            if isinstance(item, Exception):
-                raise item
-            yield item
-
     try:
-        for done in here:
-            yield done
-            yield from taken(patient=False)
-        yield from taken(patient=True)
+        for result in here:
+            yield result
+            yield from results(0)
+        while thread.is_alive() or not arrived.empty():
+            yield from results(_HEARTBEAT)
     finally:
         stop.set()
         thread.join()

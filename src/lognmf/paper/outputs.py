@@ -171,7 +171,7 @@ def _about(scope: Scope, store: StudyStore, preset: str, command: str) -> dict[s
         "seed": scope.preset.seed,
         "honest_seeds": scope.preset.seeds,
         "datasets": {name: data.name for name, data in scope.data.items()},
-        "made": store.made(),
+        "made": store.environments(),
         "seconds": round(store.seconds(), 1),
         "failures": [{"cell": spec, "error": error} for spec, error in store.failures()],
     }

@@ -11,10 +11,19 @@ from typing import Any
 
 from lognmf.paper.protocol import PRESETS
 from lognmf.paper.recipes import Scope
-from lognmf.paper.run import Progress, Report, check_means, compute, in_words, missing, outlook, usual_jobs
+from lognmf.paper.run import (
+    Progress,
+    Report,
+    check_resources,
+    compute,
+    default_jobs,
+    in_words,
+    missing,
+    outlook,
+)
 from lognmf.paper.samples import size
 from lognmf.paper.spec import Cell, Data
-from lognmf.paper.store import StudyStore, existing
+from lognmf.paper.store import StudyStore, existing_store
 from lognmf.paper.tables import DATASETS, targets
 from lognmf.parameters import check_choice
 
@@ -24,6 +33,7 @@ STORE = "study.db"
 """The file of all rows in a result folder."""
 
 Say = Callable[[str], object]
+"""Receives sentences about what is being done."""
 
 
 def reproduce(
@@ -43,38 +53,39 @@ def reproduce(
     say: Say | None = None,
     on_piece: Callable[[Progress], object] | None = None,
 ) -> Report:
-    """Rebuild tables and figures of the paper beside its numbers.
+    """Rebuild tables and figures of the paper next to its numbers.
 
-    The rows are kept in ``out/study.db`` as they come. Called again, only what is missing is
-    computed, so a run may be interrupted, done in parts, or on several machines.
+    The rows are stored in ``out/study.db`` as they come. Another call computes only what is
+    missing, so a run may be interrupted, done in parts, or on several machines.
 
     Parameters
     ----------
     what : sequence of str, default=("all",)
         Names in `TABLES` and `FIGURES`, or "all", "tables", "figures".
     out : path, default="reproduction"
-        The folder for all of it.
+        The result folder.
     preset : str, default="paper"
         A name in `PRESETS`: the paper's grids, or "quick".
     data : sequence of str, or mapping of str to Data, optional
-        Data sets by the paper's names, in any case; default all. A mapping puts other data in
-        their places.
+        Data sets by the paper's names, in any case; default all. A mapping replaces them by other data.
     device : str, optional
-        "cuda": grids run there, and what a GPU does not help beside it on the cores.
-    executor, jobs, limit
-        As for `compute`. The limit holds for the fits; writing comes after it.
+        "cuda": grids run there, and the models that a GPU does not speed up on the cores at the same time.
+    executor, jobs : str and int, optional
+        A name in `EXECUTORS`, and the number of processes; default one per core.
+    limit : float, optional
+        Seconds after which no further fit is started; tables and figures are written after that.
     merge : sequence of paths
-        Stores of other runs whose rows are taken over first.
+        Stores of other runs whose rows are copied first.
     fit : bool, default=True
         Whether to compute what is missing.
     pages : bool, default=True
-        Whether to write tables, figures and the page; else only rows.
+        Whether to write tables, figures and the page; otherwise only rows.
     command : str, default=""
-        How it was called, for the page.
+        The command that was run, for the page.
     say : callable, optional
-        Gets sentences about what is being done; default prints them to stderr.
+        Called with sentences about what is being done; default prints them to stderr.
     on_piece : callable, optional
-        Called with a `Progress` after every piece; default prints a line now and then.
+        Called with a `Progress` after every piece; default prints a line every few seconds.
 
     Returns
     -------
@@ -92,37 +103,28 @@ def reproduce(
             f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
         )
         raise ValueError(msg)
-    check_means(executor, jobs, device)
-    _check_data(scope)
+    check_resources(executor, jobs, device)
+    for chosen in scope.data.values():
+        size(chosen)  # refuses data that cannot be loaded before any work
     folder = check_out(out)
     for other in merge:
-        existing(other)
+        existing_store(other)
     folder.mkdir(parents=True, exist_ok=True)
     store = StudyStore(folder / STORE)
     for other in merge:
         say(f"{store.merge(other)} rows taken over from {other}")
-    began = time.perf_counter()
+    start = time.perf_counter()
     reports = []
-    if fit:
-        for name, cells in (("grids", _first(wanted, scope)), ("chosen settings", None)):
-            cells = _then(wanted, scope, store) if cells is None else cells
-            left = None if limit is None else limit - (time.perf_counter() - began)
-            todo = missing(cells, store)
-            if todo and (left is None or left > 0):
-                say(_forecast(name, todo, device, jobs))
-            reports.append(
-                compute(
-                    cells,
-                    store,
-                    executor=executor,
-                    jobs=jobs,
-                    device=device,
-                    limit=left,
-                    on_piece=_Lines(say) if on_piece is None else on_piece,
-                )
-            )
-    done, failed, left_over = (sum(getattr(r, name) for r in reports) for name in ("done", "failed", "left"))
-    report = Report(done, failed, left_over, time.perf_counter() - began)
+    for stage in ("grids", "chosen settings") if fit else ():
+        cells = _first(wanted, scope) if stage == "grids" else _then(wanted, scope, store)
+        left = None if limit is None else limit - (time.perf_counter() - start)
+        todo = missing(cells, store)
+        if todo and (left is None or left > 0):
+            say(_forecast(stage, todo, device, jobs))
+        options: Any = {"executor": executor, "jobs": jobs, "device": device, "limit": left}
+        reports.append(compute(cells, store, **options, on_piece=on_piece or _Lines(say)))
+    done, failed, not_done = (sum(getattr(r, name) for r in reports) for name in ("done", "failed", "left"))
+    report = Report(done, failed, not_done, time.perf_counter() - start)
     for spec, error in store.failures()[:5]:
         say(f"failed: {spec['model']} on {spec['data']['name']}: {error}")
     if pages:
@@ -134,25 +136,13 @@ def reproduce(
 
 
 def check_out(out: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Refuse a folder that holds something else than a reproduction.
-
-    Parameters
-    ----------
-    out : path
-        The folder.
-    force : bool, default=False
-        Throw away the rows of a reproduction that is there.
-
-    Returns
-    -------
-    Path
-    """
+    """The result folder; refused if it holds other files. ``force`` deletes the rows that it holds."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         msg = f"{folder} is a file, so no results can be written there: choose another folder."
         raise FileExistsError(msg)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / STORE).exists():
-        msg = f"{folder} holds other files, and no {STORE} to go on with: choose another folder with --out."
+        msg = f"{folder} holds other files, and no {STORE} to resume: choose another folder with --out."
         raise FileExistsError(msg)
     if force:
         for ending in ("", "-wal", "-shm"):
@@ -161,7 +151,7 @@ def check_out(out: str | os.PathLike[str], *, force: bool = False) -> Path:
 
 
 def plan(what: Sequence[str], scope: Scope) -> list[Cell]:
-    """The cells of the first stage: those of the second depend on what the first finds."""
+    """The cells of the first stage; those of the second depend on its results."""
     return _first(targets(list(what)), scope)
 
 
@@ -179,24 +169,18 @@ def _chosen(data: Mapping[str, Data] | Sequence[str] | None) -> Mapping[str, Dat
         return DATASETS
     if isinstance(data, Mapping):
         return data
-    known = {name.lower(): name for name in DATASETS}
-    unknown = [name for name in data if name.lower() not in known]
+    names = {name.lower(): name for name in DATASETS}
+    unknown = [name for name in data if name.lower() not in names]
     if unknown or not data:
         got = ", ".join(map(repr, unknown)) or "none"
-        msg = f"datasets must be among {', '.join(known)}; got {got}."
+        msg = f"datasets must be among {', '.join(names)}; got {got}."
         raise ValueError(msg)
-    chosen = {known[name.lower()] for name in data}
-    return {name: found for name, found in DATASETS.items() if name in chosen}
-
-
-def _check_data(scope: Scope) -> None:
-    """Refuse before any work what cannot be loaded."""
-    for data in scope.data.values():
-        size(data)
+    chosen = {names[name.lower()] for name in data}
+    return {name: source for name, source in DATASETS.items() if name in chosen}
 
 
 def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | None) -> str:
-    jobs = jobs or usual_jobs(device)
+    jobs = jobs or default_jobs(device)
     seconds = outlook(todo, device, jobs)
     where = f"{jobs} process{'es' * (jobs > 1)}"
     where = f"{device} and {where}" if device else where
@@ -205,7 +189,7 @@ def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | No
 
 
 class _Lines:
-    """A line about every few seconds: what was done, and the time left."""
+    """Says every few seconds what was done and how much time is left, and every failure at once."""
 
     def __init__(self, say: Say, every: float = 5.0) -> None:
         self.say, self.every, self.last = say, every, 0.0
@@ -216,8 +200,8 @@ class _Lines:
             return
         self.last = progress.seconds
         cell = progress.piece.cell
-        told = f"failed: {progress.outcome.error}" if failed else f"{in_words(progress.left)} left"
-        self.say(f"{progress.done} of {progress.total}, {cell.model} on {cell.data.name}, {told}")
+        state = f"failed: {progress.outcome.error}" if failed else f"{in_words(progress.left)} left"
+        self.say(f"{progress.done} of {progress.total}, {cell.model} on {cell.data.name}, {state}")
 
 
 def _print(sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""Running cells: what is missing in a store is computed, and every piece is kept as soon as it is done."""
+"""Running cells: what is missing in a store is computed, and every piece is stored as soon as it is done."""
 
 from __future__ import annotations
 
@@ -11,31 +11,28 @@ import numpy as np
 
 from lognmf.core.parallel import cores
 from lognmf.grid.plan import place
-from lognmf.paper.executors import EXECUTORS, Done, beside
+from lognmf.paper.executors import EXECUTORS, Results, merged
 from lognmf.paper.seconds import expected_seconds, piece_size
 from lognmf.paper.spec import Cell, Piece, pieces
 from lognmf.paper.store import Outcome, StudyStore
 from lognmf.paper.work import Task, on_device
 from lognmf.parameters import check_choice, check_integer
 
-__all__ = ["Progress", "Report", "check_means", "compute", "in_words", "missing", "outlook", "usual_jobs"]
+__all__ = [
+    "Progress",
+    "Report",
+    "check_resources",
+    "compute",
+    "default_jobs",
+    "in_words",
+    "missing",
+    "outlook",
+]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
-
-    Parameters
-    ----------
-    piece : Piece
-        What has just been done.
-    outcome : Outcome
-        What became of it.
-    done, total : int
-        Pieces.
-    seconds, left : float
-        Time so far, and what is left at this pace.
-    """
+    """How far a run is: the piece just done, how many are done of how many, the seconds so far and left."""
 
     piece: Piece
     outcome: Outcome
@@ -47,15 +44,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run did.
-
-    Parameters
-    ----------
-    done, failed, left : int
-        Pieces that succeeded, that failed, and that were not begun before the time was up.
-    seconds : float
-        Wall-clock time.
-    """
+    """Pieces that succeeded, failed and were not started before the limit; and the wall-clock seconds."""
 
     done: int
     failed: int
@@ -64,24 +53,22 @@ class Report:
 
 
 def missing(cells: Iterable[Cell], store: StudyStore) -> list[Piece]:
-    """The pieces of cells that are not done, those of a cell that stands twice only once."""
-    known = store.done()
+    """The pieces of cells that are not done, without repetitions."""
+    done = store.done()
     return [
         piece
         for cell in dict.fromkeys(cells)
         for piece in pieces(cell, piece_size(cell))
-        if piece.number not in known.get(cell.key, ())
+        if piece.number not in done.get(cell.key, ())
     ]
 
 
 def outlook(todo: Sequence[Piece], device: str | None, jobs: int) -> float:
-    """Seconds that the pieces will take: those of the GPU and those of the cores go side by side."""
-    gpu = device is not None and device.startswith("cuda")
-    there = [p for p in todo if gpu and on_device(p.cell)]
-    here = [p for p in todo if not (gpu and on_device(p.cell))]
-    longest = max((expected_seconds(p, None) for p in here), default=0.0)
-    cores = max(longest, sum(expected_seconds(p, None) for p in here) / jobs)
-    return max(cores, sum(expected_seconds(p, device) for p in there))
+    """Seconds that the pieces will take; those of the GPU and those of the processes run at the same time."""
+    there, here = _split(todo, device if device and device.startswith("cuda") else None)
+    seconds = [expected_seconds(piece, None) for piece in here]
+    cpu = max(max(seconds, default=0.0), sum(seconds) / jobs)
+    return max(cpu, sum(expected_seconds(piece, device) for piece in there))
 
 
 def compute(
@@ -96,55 +83,35 @@ def compute(
 ) -> Report:
     """Compute what is missing of cells in a store.
 
-    A piece that fails is kept with its message, the next one runs, and a later call tries it again.
-
-    Parameters
-    ----------
-    cells : iterable of Cell
-        What is wanted.
-    store : StudyStore
-        Where the rows are, and will be.
-    executor : str, default="processes"
-        A name in `EXECUTORS`.
-    jobs : int, optional
-        Processes; default one for each core, less two beside a GPU, which needs one to be fed.
-    device : str, optional
-        "cuda": grids of models that batch well run there, in this process, and the others by the
-        executor at the same time.
-    limit : float, optional
-        Seconds after which no further piece is begun.
-    on_piece : callable, optional
-        Called with a `Progress` after every piece.
-
-    Returns
-    -------
-    Report
+    A piece that fails is stored with its message, the next one runs, and a later call tries it again.
+    With a ``device``, grids of models that batch well run there, in this process, and the others at the
+    same time by the ``executor``, in ``jobs`` processes. After ``limit`` seconds no further piece is started.
     """
-    check_means(executor, jobs, device)
-    jobs = usual_jobs(device) if jobs is None else jobs
+    check_resources(executor, jobs, device)
+    jobs = default_jobs(device) if jobs is None else jobs
     todo = missing(cells, store)
-    began = time.perf_counter()
-    deadline = None if limit is None else began + limit
+    start = time.perf_counter()
+    deadline = None if limit is None else start + limit
     expected = {piece: expected_seconds(piece, device) for piece in todo}
     counts = {True: 0, False: 0}
     passed = 0.0
-    for come in _outcomes(todo, store, executor, jobs, device, deadline):
-        if come is None:
+    for result in _results(todo, store, executor, jobs, device, deadline):
+        if result is None:
             continue
-        task, outcome = come
+        task, outcome = result
         store.put(task.piece, outcome)
         counts[outcome.error is None] += 1
         passed += expected.pop(task.piece, 0.0)
         if on_piece is not None:
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - start
             left = seconds * sum(expected.values()) / max(passed, 1e-9)
             on_piece(Progress(task.piece, outcome, sum(counts.values()), len(todo), seconds, left))
-    left = sum(not store.is_done(piece) for piece in expected)
-    return Report(counts[True], counts[False], left, time.perf_counter() - began)
+    not_done = sum(not store.is_done(piece) for piece in expected)
+    return Report(counts[True], counts[False], not_done, time.perf_counter() - start)
 
 
-def check_means(executor: str, jobs: int | None, device: str | None) -> None:
-    """Refuse an executor, a number of processes or a device that there is not."""
+def check_resources(executor: str, jobs: int | None, device: str | None) -> None:
+    """Refuse an unknown executor, a bad number of processes or a device that is not available."""
     check_choice("executor", executor, EXECUTORS)
     if jobs is not None:
         check_integer("jobs", jobs, 1)
@@ -152,36 +119,46 @@ def check_means(executor: str, jobs: int | None, device: str | None) -> None:
         place(np.zeros((1, 1)), device, None)
 
 
-def _outcomes(
+def _results(
     todo: Sequence[Piece],
     store: StudyStore,
     executor: str,
     jobs: int,
     device: str | None,
     deadline: float | None,
-) -> Iterator[Done | None]:
-    def wanted(pieces: Iterable[Piece], device: str | None) -> Iterator[Task]:
+) -> Results:
+    """The results of pieces as they come, from the device and the executor at the same time."""
+
+    def tasks(pieces: Iterable[Piece], device: str | None) -> Iterator[Task]:
         for piece in pieces:
             if deadline is not None and time.perf_counter() > deadline:
                 return
-            if not store.is_done(piece):  # another run may have been here
+            if not store.is_done(piece):  # another run may have done it
                 yield Task(piece, device)
 
-    there = [piece for piece in todo if device is not None and on_device(piece.cell)]
-    here = [piece for piece in todo if device is None or not on_device(piece.cell)]
-    # The longest first: then the processes end together.
+    there, here = _split(todo, device)
+    # The longest first, so that the processes end at about the same time.
     here.sort(key=lambda piece: -expected_seconds(piece, None))
-    others = EXECUTORS[executor](wanted(here, None), jobs)
-    return beside(EXECUTORS["inline"](wanted(there, device), 1), others) if there else others
+    others = EXECUTORS[executor](tasks(here, None), jobs)
+    return merged(EXECUTORS["inline"](tasks(there, device), 1), others) if there else others
 
 
-def usual_jobs(device: str | None) -> int:
-    """Processes where nobody says how many."""
+def _split(todo: Iterable[Piece], device: str | None) -> tuple[list[Piece], list[Piece]]:
+    """The pieces that run on the device, and the others."""
+    there: list[Piece] = []
+    here: list[Piece] = []
+    for piece in todo:
+        (there if device is not None and on_device(piece.cell) else here).append(piece)
+    return there, here
+
+
+def default_jobs(device: str | None) -> int:
+    """One process per core; next to a GPU two fewer, as it needs one core to be fed."""
     return cores() if device is None else max(1, cores() - 2)
 
 
 def in_words(seconds: float) -> str:
-    """A time as a person says it."""
+    """A time in seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,10 +1,9 @@
-"""The tasks of a study and their rows, kept in a SQLite file as they come."""
+"""The pieces of a study and their rows, stored in a SQLite file as they come."""
 
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 from lognmf.grid.store import open_store, prepare_store
 from lognmf.paper.spec import Cell, Piece
 
-__all__ = ["Outcome", "StudyStore", "existing"]
+__all__ = ["Outcome", "StudyStore", "existing_store"]
 
 _STUDY = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -41,34 +40,26 @@ FROM results JOIN cells USING (cell);
 
 _FORMAT = {"format": "lognmf study 1"}
 
+_IS_DONE = "SELECT 1 FROM pieces WHERE cell = ? AND piece = ? AND error IS NULL"
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a piece.
+    """What became of a piece: its rows, or the error that it failed with.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        One for each fit, plain JSON values; none if it failed.
-    seconds : float
-        How long it took.
-    made : mapping
-        Where and with what: machine, device, dtype, versions.
-    error : str, optional
-        Why there are no rows.
-    arrays : mapping of int to bytes
-        What does not fit into a row, by the row's place.
+    ``rows`` are plain JSON values, one row per fit; ``environment`` says on which machine and device and with
+    which versions they were computed; ``arrays`` holds what does not fit into a row, by the row's place.
     """
 
     rows: Sequence[Mapping[str, Any]]
     seconds: float
-    made: Mapping[str, Any]
+    environment: Mapping[str, Any]
     error: str | None = None
     arrays: Mapping[int, bytes] = field(default_factory=dict)
 
 
-def existing(path: str | os.PathLike[str]) -> StudyStore:
-    """The store in a file; refused if there is none, or something else in it."""
+def existing_store(path: str | os.PathLike[str]) -> StudyStore:
+    """The store in a file that must exist."""
     if not Path(path).is_file():
         msg = f"{path} is not there: give the study.db of another run."
         raise ValueError(msg)
@@ -76,17 +67,12 @@ def existing(path: str | os.PathLike[str]) -> StudyStore:
 
 
 class StudyStore:
-    """The pieces of a study and their rows, in one SQLite file.
+    """The pieces of a study and their rows, in one SQLite file, which is made if it does not exist.
 
     A piece is written in one transaction: after a kill it is there as a whole or not at all.
     Several runs may use the same file at once, and files of several machines can be merged.
-    A piece that failed is kept with its message until it succeeds. The view ``rows`` shows
+    A piece that failed is stored with its message until it succeeds. The view ``rows`` shows
     the main columns of all rows to any SQLite tool.
-
-    Parameters
-    ----------
-    path : path
-        The file; made if it is not there.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -94,86 +80,77 @@ class StudyStore:
         prepare_store(self.path, _STUDY, _FORMAT)
 
     def put(self, piece: Piece, outcome: Outcome) -> None:
-        """Keep what became of a piece. A failure never replaces rows."""
+        """Store the outcome of a piece. A failure never replaces rows."""
         key, number = piece.cell.key, piece.number
         spec = json.dumps(piece.cell.to_dict(), sort_keys=True)
+        environment = json.dumps(outcome.environment, sort_keys=True)
         rows = [
             (key, number, place, json.dumps(row, allow_nan=False), outcome.arrays.get(place))
             for place, row in enumerate(outcome.rows)
         ]
         with closing(open_store(self.path)) as file, file:
             file.execute("BEGIN IMMEDIATE")
-            if outcome.error is not None and self._is_done(file, key, number):
+            if outcome.error is not None and file.execute(_IS_DONE, (key, number)).fetchone():
                 return
             file.execute("INSERT OR IGNORE INTO cells VALUES (?, ?)", (key, spec))
             file.execute("DELETE FROM results WHERE cell = ? AND piece = ?", (key, number))
             file.executemany("INSERT INTO results VALUES (?, ?, ?, ?, ?)", rows)
             file.execute(
                 "INSERT OR REPLACE INTO pieces VALUES (?, ?, ?, ?, ?)",
-                (key, number, outcome.error, outcome.seconds, json.dumps(outcome.made, sort_keys=True)),
+                (key, number, outcome.error, outcome.seconds, environment),
             )
 
-    @staticmethod
-    def _is_done(file: sqlite3.Connection, key: str, number: int) -> bool:
-        query = "SELECT 1 FROM pieces WHERE cell = ? AND piece = ? AND error IS NULL"
-        return file.execute(query, (key, number)).fetchone() is not None
+    def _query(self, query: str, *values: Any) -> Iterator[Any]:
+        with closing(open_store(self.path)) as file:
+            yield from file.execute(query, values)
 
     def is_done(self, piece: Piece) -> bool:
         """Whether the rows of a piece are there."""
-        with closing(open_store(self.path)) as file:
-            return self._is_done(file, piece.cell.key, piece.number)
+        return bool(list(self._query(_IS_DONE, piece.cell.key, piece.number)))
 
     def done(self) -> dict[str, set[int]]:
         """Numbers of the pieces whose rows are there, by the key of their cell."""
-        found: dict[str, set[int]] = {}
-        with closing(open_store(self.path)) as file:
-            for key, number in file.execute("SELECT cell, piece FROM pieces WHERE error IS NULL"):
-                found.setdefault(key, set()).add(number)
-        return found
+        numbers: dict[str, set[int]] = {}
+        for key, number in self._query("SELECT cell, piece FROM pieces WHERE error IS NULL"):
+            numbers.setdefault(key, set()).add(number)
+        return numbers
 
     def rows(self, cell: Cell) -> list[dict[str, Any]]:
-        """The rows of a cell, in the order of its pieces; those of pieces that are not done are missing."""
+        """The rows of a cell's finished pieces, in their order."""
         query = "SELECT row FROM results WHERE cell = ? ORDER BY piece, place"
-        with closing(open_store(self.path)) as file:
-            return [json.loads(row) for (row,) in file.execute(query, (cell.key,))]
+        return [json.loads(row) for (row,) in self._query(query, cell.key)]
 
     def arrays(self, cell: Cell) -> list[bytes]:
-        """What was kept beside the rows of a cell."""
+        """The arrays stored with the rows of a cell."""
         query = "SELECT arrays FROM results WHERE cell = ? AND arrays IS NOT NULL ORDER BY piece, place"
-        with closing(open_store(self.path)) as file:
-            return [blob for (blob,) in file.execute(query, (cell.key,))]
+        return [blob for (blob,) in self._query(query, cell.key)]
 
     def scores(self) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         """Every row of a grid with the key and the content of its cell."""
         query = "SELECT cell, spec, row FROM results JOIN cells USING (cell) ORDER BY cell, piece, place"
-        with closing(open_store(self.path)) as file:
-            for key, spec, row in file.execute(query):
-                cell = json.loads(spec)
-                if cell["work"] == "grid":
-                    yield key, cell, json.loads(row)
+        for key, spec, row in self._query(query):
+            cell = json.loads(spec)
+            if cell["work"] == "grid":
+                yield key, cell, json.loads(row)
 
     def failures(self) -> list[tuple[dict[str, Any], str]]:
         """The cells with pieces that failed, each with its message."""
-        failed = "SELECT spec, error FROM pieces JOIN cells USING (cell) WHERE error IS NOT NULL"
-        with closing(open_store(self.path)) as file:
-            return [
-                (json.loads(spec), error) for spec, error in file.execute(f"{failed} ORDER BY spec, piece")
-            ]
+        query = "SELECT spec, error FROM pieces JOIN cells USING (cell) WHERE error IS NOT NULL"
+        return [(json.loads(spec), error) for spec, error in self._query(f"{query} ORDER BY spec, piece")]
 
-    def made(self) -> list[dict[str, Any]]:
-        """Where and with what the rows were made: each machine, device and version once."""
+    def environments(self) -> list[dict[str, Any]]:
+        """The machines, devices and versions that the rows were computed with, each once."""
         query = "SELECT DISTINCT made FROM pieces WHERE error IS NULL ORDER BY made"
-        with closing(open_store(self.path)) as file:
-            return [json.loads(text) for (text,) in file.execute(query)]
+        return [json.loads(text) for (text,) in self._query(query)]
 
     def seconds(self) -> float:
         """Time of all pieces together."""
-        with closing(open_store(self.path)) as file:
-            return float(file.execute("SELECT total(seconds) FROM pieces").fetchone()[0])
+        ((total,),) = self._query("SELECT total(seconds) FROM pieces")
+        return float(total)
 
     def merge(self, other: str | os.PathLike[str]) -> int:
-        """Take over the pieces of another store that are not done here; returns how many rows came."""
-        existing(other)
+        """Copy the pieces of another store that are not done here; returns the number of new rows."""
+        existing_store(other)
         with closing(open_store(self.path)) as file:
             file.execute("ATTACH ? AS other", (str(Path(other).resolve()),))
             with file:
@@ -187,10 +164,10 @@ class StudyStore:
                     "INSERT OR REPLACE INTO main.pieces "
                     "SELECT * FROM other.pieces JOIN fresh USING (cell, piece)"
                 )
-                came = file.execute(
+                new_rows = file.execute(
                     "INSERT INTO main.results SELECT * FROM other.results JOIN fresh USING (cell, piece)"
                 ).rowcount
                 file.execute(
                     "INSERT OR IGNORE INTO main.pieces SELECT * FROM other.pieces WHERE error IS NOT NULL"
                 )
-        return came
+        return new_rows

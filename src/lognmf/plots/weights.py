@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.grid.select import LOOKED_AT
-from lognmf.grid.standings import standings
+from lognmf.grid.select import LOOKED_AT, standings
 from lognmf.plots.canvas import ACCENT, DARK, new_figure, tidy
 
 if TYPE_CHECKING:

@@ -1,0 +1,29 @@
+from . import datasets as datasets
+from . import metrics as metrics
+from . import noise as noise
+from . import plots as plots
+from .clustering import cluster as cluster
+from .comparison import compare as compare
+from .graph import knn_graph as knn_graph
+from .grid.fit import fit_grid as fit_grid
+from .grid.select import select as select
+from .grid.tune import tune as tune
+from .models import MODELS as MODELS
+from .models import ConvexNMF as ConvexNMF
+from .models import GraphNMF as GraphNMF
+from .models import LogSparseNMF as LogSparseNMF
+from .models import OrthogonalNMF as OrthogonalNMF
+from .models import PlainNMF as PlainNMF
+from .models import RobustLogSparseNMF as RobustLogSparseNMF
+from .models import RobustManifoldNMF as RobustManifoldNMF
+from .models import SemiNMF as SemiNMF
+from .models import WeightedNMF as WeightedNMF
+from .norms import l2_log_norm as l2_log_norm
+from .norms import l21_norm as l21_norm
+from .norms import log_norm as log_norm
+from .norms import shrink_l2_log as shrink_l2_log
+from .norms import shrink_l21 as shrink_l21
+from .persistence import load_model as load_model
+from .persistence import save_model as save_model
+
+__version__: str
