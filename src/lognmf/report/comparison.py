@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from lognmf import plots
 from lognmf.comparison import Row, known_columns
-from lognmf.plots.gallery import spread_out
+from lognmf.plots.samples import spread_out
 from lognmf.report.page import Cell, Figure, Highlight, Page, Section, Table
 
 if TYPE_CHECKING:
