@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lognmf.paper.protocol import PRESETS
-from lognmf.paper.recipes import Scope
 from lognmf.paper.run import Progress, Report, check_means, compute, in_words, missing, outlook, usual_jobs
 from lognmf.paper.samples import size
-from lognmf.paper.spec import Cell, Data
+from lognmf.paper.spec import PRESETS, Cell, Data
 from lognmf.paper.store import StudyStore, existing
-from lognmf.paper.tables import DATASETS, targets
+from lognmf.paper.tables import DATASETS, Scope, targets
 from lognmf.parameters import check_choice
 
 __all__ = ["STORE", "check_out", "plan", "reproduce"]

@@ -159,7 +159,7 @@ def convergence_rates(
             settled.append(ratio[drawn & (t >= _SETTLED) & descends])
         axes.axhline(1, color="0.35", linewidth=1, linestyle=(0, (2, 2)))
         axes.set(xlabel="iteration t", ylabel="|f(t+1) − f*| / |f(t) − f*|")
-        place = {"loc": "lower right", "ncols": 2}
+        place: dict[str, Any] = {"loc": "lower right", "ncols": 2}
         without_formulas(axes.legend(fontsize=8, handlelength=2.8, framealpha=0.9, edgecolor="0.85", **place))
         axes.set_ylim(*_rate_limits(np.concatenate(settled)))
     return figure

@@ -134,7 +134,7 @@ def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray,
     own = heights[np.arange(len(V)), heights.argmax(axis=1)]
     samples = np.lexsort((-own, heights[:, components].argmax(axis=1), clusters))
     ends = np.searchsorted(clusters[samples], present, side="right")
-    scale = {"cmap": "viridis", "vmin": min(0.0, float(heights.min())), "vmax": 1}
+    scale: dict[str, Any] = {"cmap": "viridis", "vmin": min(0.0, float(heights.min())), "vmax": 1}
     picture = axes.imshow(heights[samples][:, components], aspect="auto", interpolation="nearest", **scale)
     if named:
         for end in ends[:-1]:

@@ -81,7 +81,7 @@ def samples(
     draw = _draw_picture if image_shape is not None else _draw_path if points else _draw_curve
     finite = X[np.isfinite(X)]
     limits = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    words = {"ha": "right", "va": "center", "fontsize": 8, "color": DARK, "parse_math": False}
+    words: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8, "color": DARK, "parse_math": False}
     for place, (row, name) in enumerate(zip(rows, names, strict=True)):
         left, top = place // high * block + label, -(place % high) * pitch
         axes.text(left - 0.15, top - ratio / 2, name, **words)
@@ -221,7 +221,7 @@ def draw_rows(
             _place(axes, picture, (left, top), (cmaps or {}).get(name))
     axes.set(xlim=(0, across), ylim=(-down, 0))
     middles = [top - height / 2 for top, height in zip(tops, heights, strict=False)]
-    words = {"color": DARK, "parse_math": False}
+    words: dict[str, Any] = {"color": DARK, "parse_math": False}
     axes.set_yticks(middles, [name for name, _ in rows], fontsize=10, **words)
     heads = heads[:columns]
     axes.set_xticks([left + 0.5 for left in lefts[: len(heads)]], heads, fontsize=9, **words)
@@ -249,7 +249,7 @@ def _place(axes: Axes, picture: np.ndarray, corner: tuple[float, float], cmap: s
     low = float(picture.min()) if cmap is None else -high
     if high <= low:  # a picture of one value
         low, high = low - 0.5, high + 0.5
-    scale = {"cmap": cmap or "gray", "vmin": low, "vmax": high}
+    scale: dict[str, Any] = {"cmap": cmap or "gray", "vmin": low, "vmax": high}
     axes.imshow(picture, extent=extent, interpolation="nearest", aspect="auto", **scale)
 
 
