@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,39 +133,33 @@ def _sparseness_curve(row: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: np.array([look[key] for look in row["sparseness"]]) for name, key in names.items()}
 
 
-def _factors(figure: PaperFigure, scope: Scope, store: StudyStore) -> dict[str, dict[str, dict[str, Any]]]:
-    """The arrays of the followed fits, by data set and model, where samples are pictures."""
-    by_set: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, model, cell in figure.followed(scope, store):
-        blobs = store.arrays(cell)
-        if blobs and prepare(scope.data[name], CLEAN).image_shape is not None:
-            by_set.setdefault(name, {})[model] = unpack(blobs[0])
-    return by_set
+def _factors(figure: PaperFigure, scope: Scope, store: StudyStore) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Data sets of pictures with samples, shape, and the arrays of the followed fits by model."""
+    for name in scope.has(*figure.datasets):
+        samples = prepare(scope.data[name], CLEAN)
+        blobs = {m: store.arrays(cell) for n, m, cell in figure.followed(scope, store) if n == name}
+        models = {model: unpack(found[0]) for model, found in blobs.items() if found}
+        if models and samples.image_shape is not None:
+            yield name, samples.X, samples.image_shape, models
 
 
 def _basis(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """The parts of all models."""
     drawings = {}
-    for name, models in _factors(figure, scope, store).items():
-        parts = {model: arrays["U"].T for model, arrays in models.items()}
-        drawings[""] = plots.parts_of_models(parts, _shape(name, scope))
+    for _, _, shape, models in _factors(figure, scope, store):
+        drawings[""] = plots.parts_of_models({m: arrays["U"].T for m, arrays in models.items()}, shape)
     return drawings
 
 
 def _reconstruction(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
-    """Samples, their reconstructions and outlier parts."""
+    """Samples, their reconstructions and outlier parts, a drawing for each data set."""
     drawings = {}
-    for name, models in _factors(figure, scope, store).items():
-        X, arrays = prepare(scope.data[name], CLEAN).X, models["RLS-NMF"]
+    for name, X, shape, models in _factors(figure, scope, store):
+        arrays = models["RLS-NMF"]
         rebuilt = arrays["V"] @ arrays["U"].T
         outliers = arrays["share"][:, None] * (X - rebuilt)
-        drawings[name] = plots.reconstructions(X, rebuilt, _shape(name, scope), outliers=outliers)
+        drawings[name] = plots.reconstructions(X, rebuilt, shape, outliers=outliers)
     return drawings
-
-
-def _shape(name: str, scope: Scope) -> Any:
-    """Height and width of the pictures of a data set."""
-    return prepare(scope.data[name], CLEAN).image_shape
 
 
 DRAW: dict[str, Callable[[PaperFigure, Scope, StudyStore], Drawings]] = {

@@ -209,23 +209,13 @@ def _setting(setting: Mapping[str, Any]) -> str:
 
 def _test_table(title: str, caption: str, tests: Sequence[Paired]) -> Table:
     """Paired tests as a table."""
-    rows = tuple(
-        (
-            f"{test.ours} against {test.other}",
-            tuple(map(Cell, (test.pairs, test.wins, test.losses, test.difference, test.p, test.p_holm))),
-        )
-        for test in tests
-    )
-    return Table(
-        title,
-        caption,
-        ("pairs", "wins", "losses", "mean difference", "p", "p (Holm)"),
-        rows,
-        "comparison",
-        form=(".0f", ".0f", ".0f", "+.1f", ".4f", ".4f"),
-        better=(0, 1, -1, 1, -1, -1),
-        best="",
-    )
+    rows = []
+    for test in tests:
+        numbers = (test.pairs, test.wins, test.losses, test.difference, test.p, test.p_holm)
+        rows.append((f"{test.ours} against {test.other}", tuple(map(Cell, numbers))))
+    columns = ("pairs", "wins", "losses", "mean difference", "p", "p (Holm)")
+    form, better = (".0f", ".0f", ".0f", "+.1f", ".4f", ".4f"), (0, 1, -1, 1, -1, -1)
+    return Table(title, caption, columns, tuple(rows), "comparison", form=form, better=better, best="")
 
 
 def _reached_tables(results: Sequence[Finding]) -> Iterator[Table]:

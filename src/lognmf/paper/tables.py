@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lognmf.datasets import PAPER
 from lognmf.paper.methods import CONTESTANTS, METHODS, OURS, Contestant
 from lognmf.paper.spec import (
     CLEAN,
@@ -164,59 +165,41 @@ class PaperFigure:
 
 # The paper's own ---------------------------------------------------------------------------
 
-DATASETS = {
-    "Semeion": Data("semeion"),
-    "EYaleB": Data("eyaleb"),
-    "ORL": Data("orl"),
-    "AR": Data("ar"),
-    "Jaffe": Data("jaffe"),
-    "Yale": Data("yale"),
-    "COIL20": Data("coil20"),
-    "Pendigits": Data("pendigits"),
-}
+DATASETS = {spelled: Data(name) for name, spelled in PAPER.items()}
 """The paper's data sets by its names, in its order: Jaffe is the 26×26 set, AR 50 persons of 26 pictures."""
 
-
-def _removals(dataset: str) -> tuple[Entry, ...]:
-    """The rows of a table of removed entries."""
-    return tuple(
-        Entry(f"{level} %", dataset, f"removed {level}%", Noise("removal", level / 100, replacement=True))
-        for level in (20, 40, 60)
-    )
-
-
-def _gaussians(dataset: str) -> tuple[Entry, ...]:
-    """The rows of a table of Gaussian noise."""
-    return tuple(
-        Entry(level, dataset, f"gaussian std {level}", Noise("gaussian", float(level)))
-        for level in ("0.005", "0.010", "0.015")
-    )
+_REMOVED = {
+    f"{level} %": (f"removed {level}%", Noise("removal", level / 100, replacement=True))
+    for level in (20, 40, 60)
+}
+_GAUSSIAN = {
+    level: (f"gaussian std {level}", Noise("gaussian", float(level))) for level in ("0.005", "0.010", "0.015")
+}
+_CLEAN = tuple(Entry(name, name, "clean") for name in DATASETS)
 
 
-_ALL = (
-    PaperTable(
-        "table1",
-        "tab_all",
-        "Clustering on eight data sets",
-        tuple(Entry(name, name, "clean") for name in DATASETS),
-        "data set",
-    ),
-    PaperTable("table2", "tab_per_noisy_jaffe", "Jaffe with entries removed", _removals("Jaffe"), "removed"),
-    PaperTable("table3", "tab_per_noisy_yale", "Yale with entries removed", _removals("Yale"), "removed"),
-    PaperTable(
-        "table4", "tab_per_noisy_COIL20", "COIL20 with entries removed", _removals("COIL20"), "removed"
-    ),
-    PaperTable("table5", "tab_per_gaussian_ORL", "ORL with Gaussian noise", _gaussians("ORL"), "std"),
-    PaperTable("table6", "tab_per_gaussian_Yale", "Yale with Gaussian noise", _gaussians("Yale"), "std"),
-    PaperTable(
-        "table7", "tab_per_gaussian_COIL20", "COIL20 with Gaussian noise", _gaussians("COIL20"), "std"
-    ),
+def _noisy(name: str, dataset: str, label: str, *, removed: bool) -> PaperTable:
+    """A table of one data set at three levels of noise."""
+    what, corner = ("entries removed", "removed") if removed else ("Gaussian noise", "std")
+    levels = _REMOVED if removed else _GAUSSIAN
+    entries = tuple(Entry(level, dataset, *noise) for level, noise in levels.items())
+    return PaperTable(name, label, f"{dataset} with {what}", entries, corner)
+
+
+_TABLES = (
+    PaperTable("table1", "tab_all", "Clustering on eight data sets", _CLEAN, "data set"),
+    _noisy("table2", "Jaffe", "tab_per_noisy_jaffe", removed=True),
+    _noisy("table3", "Yale", "tab_per_noisy_yale", removed=True),
+    _noisy("table4", "COIL20", "tab_per_noisy_COIL20", removed=True),
+    _noisy("table5", "ORL", "tab_per_gaussian_ORL", removed=False),
+    _noisy("table6", "Yale", "tab_per_gaussian_Yale", removed=False),
+    _noisy("table7", "COIL20", "tab_per_gaussian_COIL20", removed=False),
 )
-TABLES = {table.name: table for table in _ALL}
+TABLES = {table.name: table for table in _TABLES}
 """The paper's tables by name, in its order."""
 
 
-_DRAWN: tuple[PaperFigure, ...] = (
+_FIGURES: tuple[PaperFigure, ...] = (
     PaperFigure(
         "fig-data",
         "fig_imgs",
@@ -308,7 +291,7 @@ _DRAWN: tuple[PaperFigure, ...] = (
         courses=(("Yale", ("RLS-NMF",)), ("ORL", ("RLS-NMF",))),
     ),
 )
-FIGURES = {figure.name: figure for figure in _DRAWN}
+FIGURES = {figure.name: figure for figure in _FIGURES}
 """The paper's figures by name, in its order."""
 
 

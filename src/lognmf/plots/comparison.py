@@ -85,7 +85,7 @@ def _draw_seconds(axes: Axes, seconds: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
     axes.tick_params(axis="x", which="minor", color="0.8")
-    axes.set_xlabel("seconds a fit (log scale)")
+    axes.set_xlabel("seconds per fit (log scale)")
     words = [f"{value:.2g}" if value < 99 else f"{value:.0f}" for value in seconds]
     _write_beside(axes, shown, range(len(shown)), words, gap=7)
 
@@ -133,7 +133,7 @@ def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
     axes.set_ylim(floor, max(positive) * 1.6)
     axes.yaxis.set_major_formatter("{x:g}")
     axes.set_xticks(range(len(seconds)), list(seconds), parse_math=False)
-    axes.set_ylabel("seconds a fit (log scale)")
+    axes.set_ylabel("seconds per fit (log scale)")
     axes.set_axisbelow(True)
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.tick_params(axis="x", length=0)

@@ -42,7 +42,7 @@ _AXES = {
     "beta": "beta, sparsity of the codes",
     "gamma": "gamma, outlier part",
     "lam": "lam, neighbour graph",
-    "max_iter": "most iterations",
+    "max_iter": "maximum number of iterations",
     "n_components": "number of parts",
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.samples import check_shape
+from lognmf.plots.samples import check_shape, place_image
 from lognmf.plots.style import ACCENT, DARK, as_numpy, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -163,12 +163,12 @@ def _draw_image(
 ) -> None:
     """An image on its own scale; with a corner, framed and of unit width in axes that many share."""
     largest = abs(image).max() or 1.0
-    extent = None
-    if corner is not None:
-        left, top = corner
-        right, bottom = left + 1, top - image.shape[0] / image.shape[1]
-        extent = (left, right, bottom, top)
-        corners = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
-        axes.plot(*corners, color="0.8", linewidth=0.8)
     low, colours = (-largest, "RdBu_r") if signed else (0, "gray_r")
-    axes.imshow(image, cmap=colours, vmin=low, vmax=largest, extent=extent)
+    if corner is None:
+        axes.imshow(image, cmap=colours, vmin=low, vmax=largest)
+        return
+    left, top = corner
+    right, bottom = left + 1, top - image.shape[0] / image.shape[1]
+    frame = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+    axes.plot(*frame, color="0.8", linewidth=0.8)
+    place_image(axes, image, corner, (low, largest), colours)

@@ -78,7 +78,7 @@ def samples(
     block, pitch = label + tiles, ratio + _GAP
     figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + 0.5)
     axes = figure.subplots()
-    draw = _draw_picture if image_shape is not None else _draw_path if points else _draw_curve
+    draw = place_image if image_shape is not None else _draw_path if points else _draw_curve
     finite = X[np.isfinite(X)]
     limits = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     words: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8, "color": DARK, "parse_math": False}
@@ -118,13 +118,18 @@ def _spread(indices: np.ndarray, most: int) -> np.ndarray:
     return indices[np.arange(count) * len(indices) // count]
 
 
-def _draw_picture(
-    axes: Axes, x: np.ndarray, corner: tuple[float, float], limits: tuple[float, float]
+def place_image(
+    axes: Axes,
+    image: np.ndarray,
+    corner: tuple[float, float],
+    limits: tuple[float, float],
+    cmap: str = "gray",
+    **options: Any,
 ) -> None:
-    """A sample as a grey picture of unit width."""
+    """An image of unit width below its upper left corner."""
     left, top = corner
-    place = (left, left + 1, top - x.shape[0] / x.shape[1], top)
-    axes.imshow(x, cmap="gray", vmin=limits[0], vmax=limits[1], extent=place)
+    extent = (left, left + 1, top - image.shape[0] / image.shape[1], top)
+    axes.imshow(image, cmap=cmap, vmin=limits[0], vmax=limits[1], extent=extent, **options)
 
 
 def _draw_path(axes: Axes, x: np.ndarray, corner: tuple[float, float], limits: tuple[float, float]) -> None:
@@ -243,14 +248,11 @@ def _tight_axes(width: float, height: float, letters: int, heads: bool) -> tuple
 
 def _place(axes: Axes, picture: np.ndarray, corner: tuple[float, float], cmap: str | None) -> None:
     """A picture on its own scale of greys, or of colours that are centred at zero."""
-    left, top = corner
-    extent = (left, left + 1, top - picture.shape[0] / picture.shape[1], top)
     high = float(picture.max() if cmap is None else abs(picture).max())
     low = float(picture.min()) if cmap is None else -high
     if high <= low:  # a picture of one value
         low, high = low - 0.5, high + 0.5
-    scale: dict[str, Any] = {"cmap": cmap or "gray", "vmin": low, "vmax": high}
-    axes.imshow(picture, extent=extent, interpolation="nearest", aspect="auto", **scale)
+    place_image(axes, picture, corner, (low, high), cmap or "gray", interpolation="nearest", aspect="auto")
 
 
 def as_pictures(X: Any, image_shape: tuple[int, int]) -> np.ndarray:
