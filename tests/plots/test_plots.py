@@ -234,6 +234,11 @@ def test_sensitivity_needs_something_that_varies():
         sensitivity(grid_rows(lambda lam: lam, lam=(1.0,)))
 
 
+def test_sensitivity_needs_a_criterion():
+    with pytest.raises(ValueError, match="by must be one of"):
+        plots.sensitivity([], "accuracy", ranked=[])
+
+
 def test_a_collapsed_clustering_is_drawn_as_it_is_judged():
     rows = grid_rows(lambda lam: 0.2, lam=(1.0, 2.0))
     rows[0]["clusters"] = rows[1]["clusters"] = 1

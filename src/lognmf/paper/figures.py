@@ -138,7 +138,7 @@ def _factors(figure: PaperFigure, scope: Scope, store: StudyStore) -> Iterator[t
     for name in scope.has(*figure.datasets):
         samples = prepare(scope.data[name], CLEAN)
         blobs = {m: store.arrays(cell) for n, m, cell in figure.followed(scope, store) if n == name}
-        models = {model: unpack(found[0]) for model, found in blobs.items() if found}
+        models = {model: unpack(kept[0]) for model, kept in blobs.items() if kept}
         if models and samples.image_shape is not None:
             yield name, samples.X, samples.image_shape, models
 

@@ -47,10 +47,10 @@ def _highlights(results: Sequence[Finding]) -> Iterator[Highlight]:
     """The shares of numbers that are reached, and how many are rebuilt."""
     judged = [f for f in results if counted(f)]
     for methods, label in ((OURS, "of the two models' numbers"), (OTHERS, "of the baselines' numbers")):
-        good, known = reached(judged, methods)
-        if known:
-            share = f"{100 * good / known:.0f} %"
-            yield Highlight(share, f"{label} reach the paper's minus {CLOSE:g} points ({good} of {known})")
+        good, total = reached(judged, methods)
+        if total:
+            share = f"{100 * good / total:.0f} %"
+            yield Highlight(share, f"{label} reach the paper's minus {CLOSE:g} points ({good} of {total})")
     own_draw = [f for f in results if f.noise == f.entry.noise]
     if own_draw:
         have = sum(f.ours is not None for f in own_draw)
@@ -85,14 +85,14 @@ def _summary(scope: Scope, results: Sequence[Finding]) -> Section:
     if scope.preset != PRESETS["paper"]:
         text.append("This is not the paper's grid: fewer settings or iterations, so numbers may fall short.")
     judged = [f for f in results if counted(f)]
-    good, known = reached(judged, OURS)
-    if known:
+    good, total = reached(judged, OURS)
+    if total:
         high, _ = reached(judged, OURS, highest=True)
         text.append(
             "Without AR, whose pictures may differ from the paper's, and without the 60 % removals, "
-            f"{good} of {known} "
+            f"{good} of {total} "
             f"numbers of LS-NMF and RLS-NMF are at most {CLOSE:g} points below the paper's, or above "
-            f"them; {high} of {known} if each metric may have a setting of its own."
+            f"them; {high} of {total} if each metric may have a setting of its own."
         )
     return Section("What reproduces", tuple(text), tuple(_reached_tables(results)))
 
@@ -223,7 +223,7 @@ def _reached_tables(results: Sequence[Finding]) -> Iterator[Table]:
     rows = []
     for name in dict.fromkeys(f.table for f in results):
         shares = [reached((f for f in results if f.table == name), [method]) for method in METHODS]
-        cells = tuple(Cell(100 * good / known if known else None) for good, known in shares)
+        cells = tuple(Cell(100 * good / total if total else None) for good, total in shares)
         rows.append((f"Table {name.removeprefix('table')}", cells))
     if rows:
         caption = (

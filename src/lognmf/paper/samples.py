@@ -72,7 +72,7 @@ def size(data: Data) -> tuple[int, int, int]:
 @lru_cache(maxsize=16)
 def _load(data: Data) -> tuple[np.ndarray, np.ndarray, Any]:
     """Samples of unit norm, their classes and the shape of their pictures."""
-    found = datasets.load(data.name)
-    X = np.asarray(found.X[: data.head], dtype=np.float64)
-    y = np.unique(np.asarray(found.y)[: data.head], return_inverse=True)[1]
-    return normalize(X), y, found.image_shape
+    dataset = datasets.load(data.name)
+    X = np.asarray(dataset.X[: data.head], dtype=np.float64)
+    y = np.unique(np.asarray(dataset.y)[: data.head], return_inverse=True)[1]
+    return normalize(X), y, dataset.image_shape

@@ -234,7 +234,7 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "fig-alpha-beta",
         "fig_paras",
         "Sensitivity to α and β",
-        "Accuracy of RLS-NMF over α and β, γ and λ as in its best setting.",
+        "Scores of RLS-NMF over α and β, γ and λ as in its best setting.",
         ("COIL20", "Jaffe", "ORL", "Semeion"),
         grids=("RLS-NMF",),
     ),

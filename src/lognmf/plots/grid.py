@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lognmf.parameters import check_choice
 from lognmf.plots.style import ACCENT, DARK, SCORES, legend_above, new_figure, panels, tidy
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def sensitivity(rows: Rows, by: str = "normalized_cut", *, ranked: Rows) -> Figu
     >>> ranked = [{"lam": lam, "score": 0.5, "normalized_cut": 0.5} for lam in (0.1, 1.0)]
     >>> figure = sensitivity(rows, ranked=ranked)
     """
+    check_choice("by", by, SHOWN)
     ranked = _judged(ranked, by)
     values = _varied(ranked)
     if not values:
@@ -112,10 +114,10 @@ def _varied(ranked: Rows) -> dict[str, list[Any]]:
     """Values of the parameters that vary, those with the most first, at a tie the most decisive."""
     values: dict[str, list[Any]] = {}
     for name in _parameters(ranked[0]):
-        found = list({str(place[name]): place[name] for place in ranked}.values())
-        if len(found) > 1:
-            numbers = all(isinstance(value, int | float) for value in found)
-            values[name] = sorted(found) if numbers else found
+        tried = list({str(place[name]): place[name] for place in ranked}.values())
+        if len(tried) > 1:
+            numbers = all(isinstance(value, int | float) for value in tried)
+            values[name] = sorted(tried) if numbers else tried
     reach = {name: np.ptp([_best(ranked, {name: v})["score"] for v in values[name]]) for name in values}
     return {name: values[name] for name in sorted(values, key=lambda n: (-len(values[n]), -reach[n]))}
 
@@ -134,11 +136,7 @@ def _judged(ranked: Rows, by: str) -> Rows:
 
 
 def _draw_heat(
-    axes: Axes,
-    ranked: Rows,
-    names: tuple[str, str],
-    values: Mapping[str, list[Any]],
-    panel: str,
+    axes: Axes, ranked: Rows, names: tuple[str, str], values: Mapping[str, list[Any]], panel: str
 ) -> None:
     """A heat map over two parameters, with numbers where there is room."""
     import matplotlib as mpl
@@ -176,13 +174,7 @@ def _write_numbers(axes: Axes, mesh: Any, heights: np.ndarray, form: str) -> Non
         text.set(ha="center", va="center", color="white" if dark else "0.6" if none else DARK)
 
 
-def _draw_line(
-    axes: Axes,
-    rows: Rows,
-    ranked: Rows,
-    parameter: tuple[str, list[Any]],
-    panel: str,
-) -> None:
+def _draw_line(axes: Axes, rows: Rows, ranked: Rows, parameter: tuple[str, list[Any]], panel: str) -> None:
     """The means over the values of a parameter, and the seeds as dots."""
     name, values = parameter
     positive = all(isinstance(value, int | float) and value > 0 for value in values)

@@ -173,8 +173,11 @@ def samples_of_sets(sets: Mapping[str, tuple[Any, tuple[int, int]]], *, count: i
     --------
     >>> figure = samples_of_sets({"corners": (np.eye(4), (2, 2)), "lines": (np.eye(6), (2, 3))})
     """
-    pictures = {name: as_pictures(X, shape) for name, (X, shape) in sets.items()}
-    return draw_rows([(name, found[spread_out(len(found), count)]) for name, found in pictures.items()])
+    rows = []
+    for name, (X, shape) in sets.items():
+        pictures = as_pictures(X, shape)
+        rows.append((name, pictures[spread_out(len(pictures), count)]))
+    return draw_rows(rows)
 
 
 def noise_levels(sets: Mapping[str, tuple[Mapping[str, Any], tuple[int, int]]], *, count: int = 3) -> Figure:
