@@ -56,7 +56,8 @@ class Entry:
     @property
     def noises(self) -> tuple[Noise, ...]:
         """The noise, and for a removal with replacement the one that removes its full share."""
-        return (self.noise, replace(self.noise, replacement=False))[: 1 + self.noise.replacement]
+        full = replace(self.noise, replacement=False)
+        return (self.noise,) if full == self.noise else (self.noise, full)
 
     @property
     def contestants(self) -> dict[str, Contestant]:
