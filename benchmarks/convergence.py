@@ -14,7 +14,7 @@ import numpy as np
 import data
 from lognmf import knn_graph
 from lognmf.core.solvers import CoordinateDescent, Multiplicative
-from lognmf.plots.canvas import ACCENT, DARK, new_figure, tidy
+from lognmf.plots.style import ACCENT, DARK, new_figure, tidy
 from solver import compile_all, problem, start
 
 PANELS = (

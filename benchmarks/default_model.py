@@ -30,7 +30,7 @@ from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
 from lognmf.metrics import clustering_accuracy
 from lognmf.models.log_sparse import regularised
 from lognmf.models.starts import spectral
-from lognmf.paper.protocol import PINNED
+from lognmf.paper.methods import PINNED
 from lognmf.paper.samples import prepare
 from lognmf.paper.spec import CLEAN
 from lognmf.paper.tables import DATASETS, TABLES

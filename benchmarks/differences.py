@@ -49,7 +49,8 @@ from lognmf.models import MODELS
 from lognmf.models.convex import ConvexRule
 from lognmf.models.orthogonal import OrthogonalRule
 from lognmf.models.validation import check_samples
-from lognmf.paper.protocol import PAPER_OPTIONS, PINNED, VALUES, WEIGHTS
+from lognmf.paper.methods import PAPER_OPTIONS, PINNED, WEIGHTS
+from lognmf.paper.spec import VALUES
 
 # Samples -------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from sklearn.decomposition import non_negative_factorization
 from lognmf import MODELS, knn_graph
 from lognmf.core.arrays import like, product, product_t
 from lognmf.models.validation import Samples
-from lognmf.paper.protocol import PINNED
+from lognmf.paper.methods import PINNED
 
 # Products with X or Xᵀ in one iteration; RMNMF's are those with its dense target X − E + Γ/μ.
 PRODUCTS = {"CNMF": 4}

@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 
 import data
 from lognmf import RobustLogSparseNMF
-from lognmf.paper.protocol import PINNED
+from lognmf.paper.methods import PINNED
 from solver import SETS
 
 DAMAGES = {

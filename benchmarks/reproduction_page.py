@@ -19,11 +19,10 @@ from statistics import fmean
 
 from difference_groups import CLOSE, METRICS, REPRODUCTION, ROOT, groups
 from difference_reasons import attempts, known, named, numbers, sentence, services, usual_changes, verdict
-from lognmf.models import MODELS
+from lognmf.paper.methods import METHODS, OURS
 from lognmf.paper.tables import TABLES
 
 PAGE = ROOT / "docs" / "reproduction.md"
-OURS = ("LS-NMF", "RLS-NMF")
 TITLES = {"accuracy": "Accuracy", "nmi": "NMI", "purity": "Purity"}
 WITHHELD = ("fig-data", "fig-removed")
 """Figures that show faces of AR and Jaffe, which may not be passed on."""
@@ -72,7 +71,7 @@ def compared(name, metric):
             mark = "" if abs(difference) <= CLOSE else " ▲" if difference > 0 else " ▼"
             text = f"{float(row['ours']):.1f} / {float(row['paper']):.1f}{mark}"
             rows[label(row)][row["method"]] = text
-    return grid(TITLES[metric], rows, list(MODELS))
+    return grid(TITLES[metric], rows, list(METHODS))
 
 
 def truly_removed(name):
@@ -81,10 +80,10 @@ def truly_removed(name):
     for row in read(f"{name}.csv"):
         if row["metric"] == "accuracy" and not row["paper"]:
             rows[label(row)][row["method"]] = f"{float(row['ours']):.1f}"
-    return grid("Accuracy, without replacement", rows, list(MODELS)) if rows else None
+    return grid("Accuracy, without replacement", rows, list(METHODS)) if rows else None
 
 
-def honest(name):
+def label_free(name):
     """Mean ± standard deviation of the accuracy; the highest mean of a row in bold."""
     rows = [row for row in read(f"{name}-honest.csv") if row["metric"] == "accuracy"]
     methods = list(dict.fromkeys(row["method"] for row in rows))
@@ -97,7 +96,7 @@ def honest(name):
         cells[label(row)][row["method"]] = (
             f"**{text}**" if float(row["mean"]) == highest[label(row)] else text
         )
-    return grid("Accuracy, honest", cells, methods)
+    return grid("Accuracy, label-free", cells, methods)
 
 
 def label(row):
@@ -138,8 +137,8 @@ def counts():
     return found
 
 
-def honest_winners():
-    """How often each contestant has the highest honest mean accuracy, and ranks of a few."""
+def label_free_winners():
+    """How often each contestant has the highest label-free mean accuracy, and ranks of a few."""
     first = Counter()
     for name in TABLES:
         best = {}
@@ -230,10 +229,10 @@ def in_short(text, kinds):
     yield text["led"].format(ours=led(ours), paper=led(paper), rows=len(ours))
     yield text["robust"].format(margins=margins(ours, paper))
     yield text["ar"]
-    first = honest_winners()
+    first = label_free_winners()
     winners = ", ".join(f"{name} {count}" for name, count in first.most_common())
     yield text["honest"].format(rows=sum(first.values()), winners=winners)
-    yield text["means"].format(means=honest_means())
+    yield text["means"].format(means=label_free_means())
     by_kind = sum(kinds.values(), Counter())
     numbers_of = {kind: by_kind[kind] for kind in ("seed", "change", "two", "lucky", "none", "open")}
     yield text["differences"].format(all=sum(by_kind.values()), **numbers_of)
@@ -268,7 +267,7 @@ def margins(ours, paper):
     return ", ".join(parts)
 
 
-def honest_means():
+def label_free_means():
     """Mean accuracy of every contestant that ran on all rows, highest first."""
     means = defaultdict(list)
     for name in TABLES:
@@ -289,7 +288,7 @@ def all_tables(text):
         if (removed := truly_removed(name)) is not None:
             yield text["removed"]
             yield removed
-        yield honest(name)
+        yield label_free(name)
 
 
 def kinds_table(kinds):
@@ -302,14 +301,14 @@ def kinds_table(kinds):
         "open": "not looked into",
     }
     shown = [kind for kind in heads if any(count[kind] for count in kinds.values())]
-    rows = [[method, *(str(kinds[method][kind]) for kind in shown)] for method in MODELS if method in kinds]
+    rows = [[method, *(str(kinds[method][kind]) for kind in shown)] for method in METHODS if method in kinds]
     return table(["rows of", *(heads[kind] for kind in shown)], rows)
 
 
 def served_table(served, words):
     rows = [
         [method, named(attempt, words), f"{near} of {count}", f"{same} of {count}"]
-        for method in MODELS
+        for method in METHODS
         for attempt, near, same, count in served.get(method, ())[:2]
     ]
     return table(["method", "change", "rows within 3 points", "the same with other seeds only"], rows)

@@ -26,7 +26,7 @@ from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.unit_norm import unit_columns
 from lognmf.core.terms import Frobenius
 from lognmf.models.log_sparse import regularised
-from lognmf.plots.canvas import ACCENT, DARK, new_figure, tidy
+from lognmf.plots.style import ACCENT, DARK, new_figure, tidy
 from solver import SETS, Rows, start
 
 GRAPH = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)

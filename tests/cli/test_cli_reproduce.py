@@ -6,8 +6,8 @@ import pytest
 
 from lognmf.paper import reproduce
 from lognmf.paper import tables as paper
-from lognmf.paper.protocol import PRESETS, WEIGHTS, Preset
-from lognmf.paper.spec import Data
+from lognmf.paper.methods import WEIGHTS
+from lognmf.paper.spec import PRESETS, Data, Preset
 from lognmf.paper.store import StudyStore
 
 TORCH = find_spec("torch") is not None

@@ -3,11 +3,10 @@
 import pytest
 
 from lognmf.models import MODELS
+from lognmf.paper.analyse import METRICS, numbers, published
 from lognmf.paper.figures import DRAW
-from lognmf.paper.protocol import PRESETS
-from lognmf.paper.recipes import Scope
-from lognmf.paper.reference import METRICS, numbers, published
-from lognmf.paper.tables import DATASETS, FIGURES, TABLES, targets
+from lognmf.paper.spec import PRESETS
+from lognmf.paper.tables import DATASETS, FIGURES, TABLES, Scope, targets
 
 
 def test_all_numbers_of_the_paper_have_their_place():

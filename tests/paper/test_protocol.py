@@ -5,16 +5,18 @@ from dataclasses import replace
 import pytest
 
 from lognmf.models import MODELS
-from lognmf.paper.protocol import (
-    CONTESTANTS,
+from lognmf.paper.methods import CONTESTANTS, METHODS
+from lognmf.paper.spec import (
+    CLEAN,
     PRESETS,
+    Data,
+    Noise,
     best,
     best_of_each,
     choice_cell,
     final_cell,
     paper_cell,
 )
-from lognmf.paper.spec import CLEAN, Data, Noise
 
 DATA, PAPER = Data("digits", 40), PRESETS["paper"]
 
@@ -30,7 +32,7 @@ def test_the_papers_grids(model, settings):
 
 
 def test_the_papers_starts():
-    starts = {name: paper_cell(DATA, CLEAN, name, PAPER).option("init") for name in MODELS}
+    starts = {name: paper_cell(DATA, CLEAN, name, PAPER).option("init") for name in METHODS}
     assert {name for name, start in starts.items() if start == "random"} == {
         "NMF",
         "GNMF",
@@ -58,7 +60,7 @@ def test_every_method_has_as_many_tickets():
     for name, contestant in CONTESTANTS.items():
         if contestant.chosen == "lam":
             assert len(choice_cell(DATA, CLEAN, contestant, PAPER).settings()) == 7, name
-    assert {"k-means", "spectral clustering", *MODELS} <= CONTESTANTS.keys()
+    assert {"k-means", "spectral clustering", *METHODS} <= CONTESTANTS.keys()
 
 
 def test_the_choice_is_shared_with_the_grid_where_it_is_the_same():

@@ -9,16 +9,15 @@ from matplotlib.figure import Figure
 
 from lognmf import plots
 from lognmf.models import MODELS
-from lognmf.paper.documents import markdown
+from lognmf.paper.analyse import counted, findings, label_free_results, reached
 from lognmf.paper.figures import draw
-from lognmf.paper.findings import agreement, counted, findings, honest_results
-from lognmf.paper.protocol import PRESETS, WEIGHTS, Preset
-from lognmf.paper.recipes import Scope
+from lognmf.paper.methods import WEIGHTS
+from lognmf.paper.outputs import markdown
+from lognmf.paper.pages import label_free_tables, paper_tables, settings_table
 from lognmf.paper.reproduce import STORE, check_out, plan, reproduce
-from lognmf.paper.result_tables import honest_tables, paper_tables, settings_table
-from lognmf.paper.spec import Data
+from lognmf.paper.spec import PRESETS, Data, Preset
 from lognmf.paper.store import StudyStore
-from lognmf.paper.tables import DATASETS, FIGURES, TABLES
+from lognmf.paper.tables import DATASETS, FIGURES, TABLES, Scope
 
 TINY = Preset(dict.fromkeys(WEIGHTS, (0.01, 1.0)), 4, seeds=(1, 2))
 DIGITS = dict.fromkeys(DATASETS, Data("digits", 30))
@@ -134,21 +133,21 @@ def test_what_counts(store):
     judged = [f for f in found if counted(f)]
     assert not any(f.entry.dataset == "AR" for f in judged)
     assert not any(f.entry.label == "60 %" for f in judged)
-    reached, known = agreement(judged, ["RLS-NMF"])
-    assert 0 <= reached <= known == 3 * (7 + 6 + 9)
-    assert agreement(judged, ["RLS-NMF"], highest=True)[0] >= reached
+    good, known = reached(judged, ["RLS-NMF"])
+    assert 0 <= good <= known == 3 * (7 + 6 + 9)
+    assert reached(judged, ["RLS-NMF"], highest=True)[0] >= good
 
 
-def test_honest_results(store):
-    results = honest_results(TABLES["table2"], SCOPE, store)
+def test_label_free_results(store):
+    results = label_free_results(TABLES["table2"], SCOPE, store)
     names = {r.name for r in results}
     assert {"k-means", "spectral clustering", "WNMF, mask", "RLS-NMF, all", *MODELS} <= names
     assert all(r.scores["accuracy"].seeds == 2 for r in results)
     assert all(set(r.setting) == {"alpha", "beta", "lam"} for r in results if r.name == "LS-NMF")
-    (table,) = honest_tables(TABLES["table2"], results)
+    (table,) = label_free_tables(TABLES["table2"], results)
     assert len(table.rows) == 3
     assert all(cell.spread is not None for _, cells in table.rows for cell in cells)
-    assert honest_tables(TABLES["table2"], []) == []
+    assert label_free_tables(TABLES["table2"], []) == []
 
 
 def test_markdown(store):

@@ -16,7 +16,7 @@ import pytest
 from lognmf.paper import run as running
 from lognmf.paper import work
 from lognmf.paper.executors import EXECUTORS, merged
-from lognmf.paper.protocol import PINNED
+from lognmf.paper.methods import PINNED
 from lognmf.paper.run import compute, missing, outlook
 from lognmf.paper.samples import prepare
 from lognmf.paper.spec import CLEAN, Data, Noise, cell

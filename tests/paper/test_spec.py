@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lognmf.models import MODELS
+from lognmf.paper.methods import PINNED
 from lognmf.paper.spec import CLEAN, Data, Noise, cell, pieces
 
 DATA = Data("digits", 50)
@@ -48,8 +50,49 @@ def test_other_cells_have_other_keys(change):
 
 
 def test_a_key_is_the_same_everywhere():
-    # Stores of other machines and of older runs hold it.
-    assert cell(DATA, CLEAN, "NMF").key == "a018431578325d5df4e63d9f"
+    # Stores of other machines and of older runs hold it; that of NMF changes with a default of NMF.
+    assert cell(DATA, CLEAN, "k-means").key == "c6f8bb39a73cdc981df710fe"
+    assert cell(DATA, CLEAN, "NMF").key == "e4b6f8936fc3022114e81496"
+
+
+def with_default(model, **default):
+    """The model with another default."""
+
+    class Changed(model):
+        def __init__(self, n_components=2, **parameters):
+            super().__init__(n_components, **parameters)
+
+        def get_params(self, deep=True):
+            return {**model().get_params(deep), **default}
+
+    return Changed
+
+
+@pytest.mark.parametrize(("name", "default"), [("GNMF", {"lam": 7.0}), ("LS-NMF", {"tol": 0.5})])
+def test_another_default_is_another_cell(name, default, monkeypatch):
+    options = {"max_iter": 5}
+    before = cell(DATA, CLEAN, name, options=options).key
+    fixed = [
+        {"options": {**options, **default}},
+        {"options": options, "grid": {parameter: [value] for parameter, value in default.items()}},
+    ]
+    same = [cell(DATA, CLEAN, name, **given).key for given in fixed]
+    monkeypatch.setitem(MODELS, name, with_default(MODELS[name], **default))
+    assert cell(DATA, CLEAN, name, options=options).key != before
+    assert [cell(DATA, CLEAN, name, **given).key for given in fixed] == same
+
+
+def test_other_pinned_settings_are_another_cell(monkeypatch):
+    before = cell(DATA, CLEAN, "LS-NMF").key
+    monkeypatch.setitem(PINNED["LS-NMF"], "init", "spectral")
+    assert cell(DATA, CLEAN, "LS-NMF").key != before
+
+
+def test_a_default_that_is_written_out_changes_no_key():
+    plain = cell(DATA, CLEAN, "GNMF")
+    written = cell(DATA, CLEAN, "GNMF", options={"lam": MODELS["GNMF"]().lam})
+    assert plain.key == written.key
+    assert plain.to_dict() != written.to_dict()  # rows show the options as given
 
 
 def test_cells_are_frozen():

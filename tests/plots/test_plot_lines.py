@@ -10,7 +10,7 @@ from drawing import drawn, legend, png, ticks
 pytest.importorskip("matplotlib")
 
 from lognmf import MODELS, plots
-from lognmf.plots.palette import bar_colours, line_styles
+from lognmf.plots.style import bar_colours, line_styles
 
 WEIGHTS = (0.01, 1.0, 100.0)
 

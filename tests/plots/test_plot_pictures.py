@@ -8,7 +8,7 @@ from drawing import drawn, png, ticks
 pytest.importorskip("matplotlib")
 
 from lognmf import plots
-from lognmf.plots.gallery import spread_out
+from lognmf.plots.samples import spread_out
 
 
 def pictures(figure):

@@ -6,8 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from drawing import drawn, png
+from drawing import drawn, png, ticks
 from lognmf import plots
+from lognmf.grid.select import LOOKED_AT, standings
+from lognmf.plots.grid import SHOWN
 
 pytest.importorskip("matplotlib")
 
@@ -142,8 +144,12 @@ def grid_rows(cut, balance=lambda **_: 0.9, **values):
     ]  # fmt: skip
 
 
-def ticks(axis):
-    return [label.get_text() for label in axis.get_ticklabels()]
+def sensitivity(rows, by="normalized_cut"):
+    return plots.sensitivity(rows, by, ranked=standings(rows, by))
+
+
+def test_sensitivity_shows_what_the_criterion_looks_at():
+    assert SHOWN == LOOKED_AT
 
 
 def frame(axes):
@@ -156,7 +162,7 @@ def test_sensitivity_is_a_heat_map_of_the_two_parameters_with_the_most_values():
         lambda alpha, beta, lam: abs(np.log10(lam) - 1) / 10 + alpha + beta / 100,
         alpha=(0.1, 0.01), beta=(0.5, 0.1, 0.2), lam=(100.0, 0.1, 1.0, 10.0),
     )  # fmt: skip
-    figure = plots.sensitivity(rows)
+    figure = sensitivity(rows)
     (axes,) = figure.axes
     assert ticks(axes.xaxis) == ["0.1", "1", "10", "100"]
     assert ticks(axes.yaxis) == ["0.1", "0.2", "0.5"]
@@ -175,7 +181,7 @@ def test_sensitivity_by_balance_shows_only_what_counts():
     rows = grid_rows(
         lambda alpha, lam: lam, lambda alpha, lam: lam / 2 + alpha, alpha=(0.1, 0.2), lam=(0.1, 0.12, 0.9)
     )
-    cuts, balances = plots.sensitivity(rows, "balanced_cut").axes
+    cuts, balances = sensitivity(rows, "balanced_cut").axes
     np.testing.assert_array_equal(np.isnan(balances.collections[0].get_array()), [[0, 0, 1]] * 2)
     assert not np.isnan(cuts.collections[0].get_array()).any()
     assert frame(cuts) == frame(balances) == (1, 1)
@@ -185,7 +191,7 @@ def test_sensitivity_by_balance_shows_only_what_counts():
 def test_sensitivity_by_modularity_shows_all_that_is_weighed():
     rows = grid_rows(lambda alpha, lam: lam, lambda alpha, lam: alpha, alpha=(0.1, 0.2), lam=(0.1, 0.2, 0.9))
     rows = [row | {"modularity": 1 - row["normalized_cut"]} for row in rows]
-    modularities, cuts, balances = plots.sensitivity(rows, "balanced_modularity").axes
+    modularities, cuts, balances = sensitivity(rows, "balanced_modularity").axes
     assert "Modularity" in modularities.get_title()
     assert "cut" in cuts.get_title()
     assert "Balance" in balances.get_title()
@@ -194,7 +200,7 @@ def test_sensitivity_by_modularity_shows_all_that_is_weighed():
 
 
 def test_sensitivity_to_one_parameter_is_a_line():
-    figure = plots.sensitivity(grid_rows(lambda lam, beta: 1 / lam, lam=(0.1, 1.0, 10.0), beta=(0.3,)))
+    figure = sensitivity(grid_rows(lambda lam, beta: 1 / lam, lam=(0.1, 1.0, 10.0), beta=(0.3,)))
     (axes,) = figure.axes
     assert axes.get_xscale() == "log"
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [10.005, 1.005, 0.105])
@@ -205,10 +211,10 @@ def test_sensitivity_to_one_parameter_is_a_line():
 
 
 def test_sensitivity_to_zeros_and_words():
-    zero = plots.sensitivity(grid_rows(lambda lam: 1 - lam / 2, lam=(0.0, 1.0)), "balanced_cut")
+    zero = sensitivity(grid_rows(lambda lam: 1 - lam / 2, lam=(0.0, 1.0)), "balanced_cut")
     assert [axes.get_xscale() for axes in zero.axes] == ["linear", "linear"]
     assert ticks(zero.axes[0].xaxis) == ["0", "1"]
-    words = plots.sensitivity(grid_rows(lambda penalty, lam: lam, penalty=("log", "l1"), lam=(1, 2, 3)))
+    words = sensitivity(grid_rows(lambda penalty, lam: lam, penalty=("log", "l1"), lam=(1, 2, 3)))
     assert ticks(words.axes[0].yaxis) == ["log", "l1"]
     assert len(png(zero)) > 3000
     assert len(png(words)) > 3000
@@ -216,7 +222,7 @@ def test_sensitivity_to_zeros_and_words():
 
 def test_sensitivity_of_a_large_grid_has_a_scale_instead_of_numbers():
     values = tuple(float(v) for v in range(1, 13))
-    figure = plots.sensitivity(grid_rows(lambda lam, beta: lam * beta, lam=values, beta=values))
+    figure = sensitivity(grid_rows(lambda lam, beta: lam * beta, lam=values, beta=values))
     assert len(figure.axes) == 2
     assert not figure.axes[0].texts
     assert len(png(figure)) > 5000
@@ -224,10 +230,15 @@ def test_sensitivity_of_a_large_grid_has_a_scale_instead_of_numbers():
 
 def test_sensitivity_needs_something_that_varies():
     with pytest.raises(ValueError, match="several settings, in which a parameter varies"):
-        plots.sensitivity(grid_rows(lambda lam: lam, lam=(1.0,)))
+        sensitivity(grid_rows(lambda lam: lam, lam=(1.0,)))
+
+
+def test_sensitivity_needs_a_criterion():
+    with pytest.raises(ValueError, match="by must be one of"):
+        plots.sensitivity([], "accuracy", ranked=[])
 
 
 def test_a_collapsed_clustering_is_drawn_as_it_is_judged():
     rows = grid_rows(lambda lam: 0.2, lam=(1.0, 2.0))
     rows[0]["clusters"] = rows[1]["clusters"] = 1
-    np.testing.assert_allclose(plots.sensitivity(rows).axes[0].lines[0].get_ydata(), [2.205, 0.205])
+    np.testing.assert_allclose(sensitivity(rows).axes[0].lines[0].get_ydata(), [2.205, 0.205])

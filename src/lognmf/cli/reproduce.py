@@ -12,7 +12,7 @@ from rich.console import Console
 
 from lognmf.cli.options import interruptible, worded
 from lognmf.paper.executors import EXECUTORS
-from lognmf.paper.protocol import PRESETS
+from lognmf.paper.spec import PRESETS
 from lognmf.paper.tables import DATASETS, FIGURES, TABLES
 
 __all__ = ["reproduce"]

@@ -20,6 +20,7 @@ from lognmf import metrics, plots
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
+from lognmf.grid.select import standings
 from lognmf.persistence import save_model
 from lognmf.report import write_page
 from lognmf.report.environment import machine, versions
@@ -252,7 +253,8 @@ def _write_files(folder: Path, run: Run) -> None:
     if run.tuning is not None:
         rows = run.tuning.rows
         _write_csv(folder / "tuning.csv", {n: np.array([r[n] for r in rows], dtype=object) for n in rows[0]})
-        plots.sensitivity(rows, run.tuning.by).savefig(folder / "sensitivity.png")
+        by = run.tuning.by
+        plots.sensitivity(rows, by, ranked=standings(rows, by)).savefig(folder / "sensitivity.png")
     _write_json(folder / "summary.json", summarize(run))
 
 

@@ -1,1 +1,1 @@
-"""Running many fits: grids of settings, and stores that keep their rows."""
+"""The study of the paper: its methods, tables and figures, computed again and put next to its numbers."""

@@ -1,29 +1,26 @@
-"""Everything a reproduction leaves in its folder: tables, figures, the page, and how it came about."""
+"""The result folder of a reproduction: tables, figures, all rows, the page, and how it was computed."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from lognmf.files import new_file
-from lognmf.paper.documents import document, markdown
+from lognmf.paper.analyse import METRICS, Finding, LabelFree, Paired, all_tests, findings, label_free_results
 from lognmf.paper.figures import draw
-from lognmf.paper.findings import Finding, Honest, findings, honest_results
-from lognmf.paper.honest import Paired
-from lognmf.paper.pages import page
-from lognmf.paper.recipes import PaperFigure, PaperTable, Scope
-from lognmf.paper.reference import METRICS
-from lognmf.paper.result_tables import all_tests, honest_tables, paper_tables
-from lognmf.paper.row_table import protocols, write_rows
+from lognmf.paper.methods import WEIGHTS
+from lognmf.paper.pages import label_free_tables, page, paper_tables
 from lognmf.paper.store import StudyStore
-from lognmf.report import write_page
+from lognmf.paper.tables import PaperFigure, PaperTable, Scope
+from lognmf.report import Cell, Page, Table, write_page
 
-__all__ = ["write_outputs"]
+__all__ = ["COLUMNS", "document", "markdown", "protocols", "write_outputs", "write_rows"]
 
 
 def write_outputs(
@@ -31,37 +28,15 @@ def write_outputs(
 ) -> None:
     """Write tables (csv, Markdown), figures (png, svg), ``run.json`` and the page (html, Markdown).
 
-    Where pyarrow is installed, ``rows.parquet`` holds the scores of all fits.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to. Files of the same names are replaced, each at once.
-    wanted : sequence of PaperTable and PaperFigure
-        What of the paper.
-    scope : Scope
-        Preset and data sets.
-    store : StudyStore
-        The rows.
-    preset, command : str
-        For the facts.
+    Where pyarrow is installed, ``rows.parquet`` holds the scores of all fits. Files of the same
+    names are replaced, each in one step.
     """
     tables = {
-        table.name: (table, findings(table, scope, store), honest_results(table, scope, store))
+        table.name: (table, findings(table, scope, store), label_free_results(table, scope, store))
         for table in wanted
         if isinstance(table, PaperTable) and table.inside(scope)
     }
-    for table, found, honest in tables.values():
-        _write_findings(folder / "tables" / f"{table.name}.csv", found)
-        _write_honest(folder / "tables" / f"{table.name}-honest.csv", honest)
-        parts = [*paper_tables(table, found), *honest_tables(table, honest, tuple(METRICS))]
-        _write_text(folder / "tables" / f"{table.name}.md", "\n\n".join(map(markdown, parts)) + "\n")
-    every_honest = [r for _, _, honest in tables.values() for r in honest]
-    if every_honest:
-        clean = [r for r in every_honest if r.entry.level == "clean"]
-        _write_tests(
-            folder / "tables" / "tests.csv", {"clean": all_tests(clean), "all": all_tests(every_honest)}
-        )
+    _write_tables(folder / "tables", tables)
     if find_spec("pyarrow"):
         named = protocols([table for table, _, _ in tables.values()], scope, store)
         write_rows(folder / "rows.parquet", store, named)
@@ -73,95 +48,14 @@ def write_outputs(
                 with new_file(folder / "figures" / f"{stem}.{ending}", force=True) as path:
                     drawing.savefig(path)
     about = _about(scope, store, preset, command)
-    with new_file(folder / "run.json", force=True) as path:
-        path.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    _write_text(folder / "run.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n")
     whole = page(scope, tables, figures, _facts(about))
     _write_text(folder / "index.md", document(whole))
     write_page(whole, folder / "index.html")
 
 
-# Files ------------------------------------------------------------------------------------
-
-
-def _write_text(path: Path, text: str) -> None:
-    with new_file(path, force=True) as fresh:
-        fresh.write_text(text, encoding="utf-8")
-
-
-def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    with new_file(path, force=True) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def _write_findings(path: Path, found: Sequence[Finding]) -> None:
-    rows = [
-        {
-            "table": f.table,
-            "dataset": f.entry.dataset,
-            "level": f.entry.level,
-            "replacement": f.noise.replacement,
-            "metric": f.metric,
-            "method": f.method,
-            "ours": _number(f.ours),
-            "paper": f.paper,
-            "difference": _number(f.difference),
-            "highest": _number(f.highest),
-            "settings": f.settings,
-            "setting": json.dumps(f.setting),
-        }
-        for f in found
-    ]
-    _write_csv(path, rows)
-
-
-def _write_honest(path: Path, results: Sequence[Honest]) -> None:
-    rows = [
-        {
-            "table": r.table,
-            "dataset": r.entry.dataset,
-            "level": r.entry.level,
-            "method": r.name,
-            "metric": metric,
-            "mean": _number(score.mean),
-            "std": _number(score.std),
-            "seeds": score.seeds,
-            "setting": json.dumps(r.setting),
-        }
-        for r in results
-        for metric, score in r.scores.items()
-    ]
-    _write_csv(path, rows)
-
-
-def _write_tests(path: Path, groups: Mapping[str, Sequence[Paired]]) -> None:
-    rows = [
-        {
-            "data": name,
-            "ours": test.ours,
-            "other": test.other,
-            "pairs": test.pairs,
-            "wins": test.wins,
-            "losses": test.losses,
-            "difference": _number(test.difference),
-            "p": test.p,
-            "p_holm": test.p_holm,
-        }
-        for name, found in groups.items()
-        for test in found
-    ]
-    _write_csv(path, rows)
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
-
-
-# How it came about -------------------------------------------------------------------------
-
-
 def _about(scope: Scope, store: StudyStore, preset: str, command: str) -> dict[str, Any]:
+    """How the numbers were computed, for ``run.json``."""
     return {
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -178,15 +72,208 @@ def _about(scope: Scope, store: StudyStore, preset: str, command: str) -> dict[s
 
 
 def _facts(about: Mapping[str, Any]) -> dict[str, str]:
+    """The same in words, for the page."""
     made = "; ".join(", ".join(f"{name} {value}" for name, value in one.items()) for one in about["made"])
-    honest = ", ".join(map(str, about["honest_seeds"]))
+    seeds = ", ".join(map(str, about["honest_seeds"]))
     return {
         "command": about["command"],
         "date": about["date"],
         "preset": f"{about['preset']}, {about['max_iter']} iterations",
-        "seeds": f"{about['seed']} for grids and choices, {honest} for the honest protocol",
+        "seeds": f"{about['seed']} for grids and choices, {seeds} for the label-free protocol",
         "data sets": ", ".join(about["datasets"]),
         "machines and versions": made,
         "time of all fits together": f"{about['seconds']:.0f} s",
         "failures": "none" if not about["failures"] else str(len(about["failures"])),
     }
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Write a text file in one step."""
+    with new_file(path, force=True) as fresh:
+        fresh.write_text(text, encoding="utf-8")
+
+
+# Tables ------------------------------------------------------------------------------------
+
+
+def _write_tables(
+    folder: Path, tables: Mapping[str, tuple[PaperTable, Sequence[Finding], Sequence[LabelFree]]]
+) -> None:
+    """Both protocols of every table, and the paired tests."""
+    for name, (table, results, label_free) in tables.items():
+        _write_csv(folder / f"{name}.csv", list(map(_finding, results)))
+        _write_csv(folder / f"{name}-honest.csv", [line for r in label_free for line in _label_free(r)])
+        parts = [*paper_tables(table, results), *label_free_tables(table, label_free, tuple(METRICS))]
+        _write_text(folder / f"{name}.md", "\n\n".join(map(markdown, parts)) + "\n")
+    every = [r for _, _, label_free in tables.values() for r in label_free]
+    if every:
+        clean = [r for r in every if r.entry.level == "clean"]
+        groups = {"clean": all_tests(clean), "all": all_tests(every)}
+        _write_csv(
+            folder / "tests.csv", [_test(name, test) for name, tests in groups.items() for test in tests]
+        )
+
+
+def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows with the columns of the first one."""
+    with new_file(path, force=True) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _finding(f: Finding) -> dict[str, Any]:
+    """A number of a table as a line of its file."""
+    return {
+        "table": f.table,
+        "dataset": f.entry.dataset,
+        "level": f.entry.level,
+        "replacement": f.noise.replacement,
+        "metric": f.metric,
+        "method": f.method,
+        "ours": _rounded(f.ours),
+        "paper": f.paper,
+        "difference": _rounded(f.difference),
+        "highest": _rounded(f.highest),
+        "settings": f.settings,
+        "setting": json.dumps(f.setting),
+    }
+
+
+def _label_free(result: LabelFree) -> Iterator[dict[str, Any]]:
+    """A label-free result as lines of its file, one for each metric."""
+    for metric, score in result.scores.items():
+        yield {
+            "table": result.table,
+            "dataset": result.entry.dataset,
+            "level": result.entry.level,
+            "method": result.name,
+            "metric": metric,
+            "mean": _rounded(score.mean),
+            "std": _rounded(score.std),
+            "seeds": score.seeds,
+            "setting": json.dumps(result.setting),
+        }
+
+
+def _test(data: str, test: Paired) -> dict[str, Any]:
+    """A paired test as a line of its file."""
+    return {"data": data, **vars(test), "difference": _rounded(test.difference)}
+
+
+def _rounded(value: float | None) -> float | None:
+    """Four decimals are enough for percent."""
+    return None if value is None else round(value, 4)
+
+
+# Markdown ----------------------------------------------------------------------------------
+
+
+def document(page: Page) -> str:
+    """A page in Markdown, without its figures."""
+    return "\n\n".join(_paragraphs(page)) + "\n"
+
+
+def _paragraphs(page: Page) -> Iterator[str]:
+    """The paragraphs of a page from top to bottom."""
+    yield f"# {page.title}"
+    yield page.subtitle
+    if page.highlights:
+        yield "\n".join(f"- **{highlight.value}** {highlight.label}" for highlight in page.highlights)
+    for section in page.sections:
+        tables = [item for item in section.items if isinstance(item, Table)]
+        if section.text or tables:
+            yield f"## {section.title}"
+            yield from section.text
+            yield from map(markdown, tables)
+    if page.facts:
+        yield "## How it came about"
+        yield "\n".join(f"- {name}: {fact}" for name, fact in page.facts.items())
+
+
+def markdown(table: Table) -> str:
+    """A table in Markdown, with its title and caption; the paper's numbers stand in parentheses."""
+    forms = table.form if isinstance(table.form, tuple) else (table.form,) * len(table.columns)
+    lines = [_line((table.corner, *table.columns)), "|" + "---|" * (1 + len(table.columns))]
+    for name, cells in table.rows:
+        lines.append(_line((name, *(_text(cell, form) for cell, form in zip(cells, forms, strict=True)))))
+    return "\n\n".join((f"### {table.title}", table.caption, "\n".join(lines)))
+
+
+def _line(words: tuple[str, ...]) -> str:
+    """A row of a table in Markdown."""
+    return "| " + " | ".join(word.replace("|", "\\|") for word in words) + " |"
+
+
+def _text(cell: Cell, form: str) -> str:
+    """What stands in a cell of a table."""
+    if cell.value is None:
+        return "–"
+    if isinstance(cell.value, str):
+        return cell.value
+    spread = "" if cell.spread is None else f" ± {cell.spread:{form}}"
+    paper = "" if cell.paper is None else f" ({cell.paper:{form}})"
+    return f"{cell.value:{form}}{spread}{paper}"
+
+
+# All rows ----------------------------------------------------------------------------------
+
+COLUMNS = {
+    **dict.fromkeys(("data", "noise"), "string"),
+    "level": "float32",
+    "replacement": "bool",
+    **dict.fromkeys(("protocol", "model", "options"), "string"),
+    **dict.fromkeys(WEIGHTS, "float32"),
+    "seed": "int32",
+    **dict.fromkeys(("accuracy", "nmi", "purity", "normalized_cut", "modularity", "balance"), "float32"),
+    **dict.fromkeys(("objective", "reconstruction_err", "sparseness_U", "sparseness_V"), "float32"),
+    **dict.fromkeys(("n_iter", "clusters", "n_outliers"), "int32"),
+}
+"""Columns of ``rows.parquet`` and their types. ``options`` is a JSON object of the fixed parameters."""
+
+
+def write_rows(path: Path, store: StudyStore, protocol: Mapping[str, str] | None = None) -> None:
+    """Write the scores of all fits as one Parquet file, without curves and factors.
+
+    Numbers are single precision. ``protocol`` names the protocol of a cell by its key, see `protocols`.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+    rows = sorted(_scores(store, protocol or {}), key=_order)
+    table = pa.Table.from_pylist(rows, schema=schema)
+    with new_file(path, force=True) as fresh:
+        pa.parquet.write_table(table, fresh, compression="zstd", compression_level=19)
+
+
+def protocols(tables: Iterable[PaperTable], scope: Scope, store: StudyStore) -> dict[str, str]:
+    """The protocol of each cell of tables by its key: "paper", "honest" (label-free) or its "choice"."""
+    tables = list(tables)
+    final = {cell.key: "honest" for cell in chain.from_iterable(t.then(scope, store) for t in tables)}
+    paper = {cell.key for cell in chain.from_iterable(t.of_the_paper(scope) for t in tables)}
+    first = chain.from_iterable(t.first(scope) for t in tables)
+    return final | {cell.key: "paper" if cell.key in paper else "choice" for cell in first}
+
+
+def _scores(store: StudyStore, protocol: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The rows of all grids, with what their cells say."""
+    for key, spec, row in store.scores():
+        noise = spec["noise"]
+        yield {
+            **{name: row[name] for name in COLUMNS if row.get(name) is not None},
+            "data": spec["data"]["name"],
+            "noise": noise["kind"],
+            "level": noise["level"],
+            "replacement": noise["replacement"],
+            "protocol": protocol.get(key),
+            "model": spec["model"],
+            "options": json.dumps(dict(spec["options"]), sort_keys=True),
+        }
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Equal stores give equal files, and similar rows stand together, which compresses well."""
+    texts = ("data", "noise", "model", "protocol", "options")
+    numbers = ("level", "replacement", *WEIGHTS, "seed")
+    return (*(row.get(name) or "" for name in texts), *(row.get(name, -1) for name in numbers))

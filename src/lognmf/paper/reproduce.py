@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lognmf.paper.protocol import PRESETS
-from lognmf.paper.recipes import Scope
 from lognmf.paper.run import (
     Progress,
     Report,
@@ -22,9 +20,9 @@ from lognmf.paper.run import (
     outlook,
 )
 from lognmf.paper.samples import size
-from lognmf.paper.spec import Cell, Data
+from lognmf.paper.spec import PRESETS, Cell, Data
 from lognmf.paper.store import StudyStore, existing_store
-from lognmf.paper.tables import DATASETS, targets
+from lognmf.paper.tables import DATASETS, Scope, targets
 from lognmf.parameters import check_choice
 
 __all__ = ["STORE", "check_out", "plan", "reproduce"]

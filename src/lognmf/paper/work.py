@@ -22,8 +22,7 @@ from lognmf.models import MODELS
 from lognmf.models.engine import draw, fit_batch
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import check_samples
-from lognmf.paper.protocol import PINNED
-from lognmf.paper.rivals import RIVALS
+from lognmf.paper.methods import PINNED, RIVALS
 from lognmf.paper.samples import Samples, prepare
 from lognmf.paper.spec import Cell, Piece
 from lognmf.paper.store import Outcome

@@ -1,14 +1,14 @@
-"""What the samples of a data set look like, class by class."""
+"""Samples as pictures, lines or curves: of one data set, of several, and of their noisy copies."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.canvas import ACCENT, DARK, as_numpy, new_figure
+from lognmf.plots.style import ACCENT, DARK, as_numpy, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 _ROWS_A_BLOCK = 20
 _MOST_CLASSES = 40
-_GAP = 0.06
-"""Gap between samples, in widths of a sample."""
-
 _LETTER = 0.07
 """Room for a letter, in inches."""
+
+_GAP, _ROW_GAP, _GROUP_GAP = 0.06, 0.08, 0.35
+"""Gaps between samples of a class, between pictures in rows and between groups, in widths of a picture."""
+
+_LARGEST, _WIDEST, _TALLEST = 1.05, 12.5, 8.0
+"""Largest width of a picture, and largest width and height of rows of pictures, in inches."""
 
 
 def samples(
@@ -48,26 +51,26 @@ def samples(
     points : bool, default=False
         Whether the features are points x1 y1 x2 y2 … of a line, which is then drawn.
     per_class : int, default=8
-        Most samples of a class.
+        Maximum number of samples of a class.
     title : str, optional
-        What stands above.
+        Heading of the figure.
 
     Returns
     -------
     matplotlib.figure.Figure
         Pictures in grey, lines through points, else each sample as a curve over its features.
+
+    Examples
+    --------
+    >>> figure = samples(np.eye(4), [0, 0, 1, 1], image_shape=(2, 2), class_names=["left", "right"])
     """
     X = as_numpy(X)
-    if image_shape is not None and math.prod(image_shape) != X.shape[1]:
-        msg = (
-            f"image_shape {image_shape} has {math.prod(image_shape)} pixels, but X has {X.shape[1]} features."
-        )
-        raise ValueError(msg)
+    if image_shape is not None:
+        check_shape(image_shape, X.shape[1], "X")
     rows, names, cut = _rows(len(X), None if y is None else as_numpy(y), class_names, per_class)
     ratio = 1.0 if image_shape is None else image_shape[0] / image_shape[1]
     blocks = math.ceil(len(rows) / _ROWS_A_BLOCK)
     high = math.ceil(len(rows) / blocks)
-    names = [_shorten(name) for name in names]
     room = _LETTER * (max(map(len, names)) + 4) if any(names) else 0.0
     tiles = max(map(len, rows)) * (1 + _GAP) + _GAP
     width = min(0.55, (12 / blocks - room) / tiles)
@@ -75,28 +78,19 @@ def samples(
     block, pitch = label + tiles, ratio + _GAP
     figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + 0.5)
     axes = figure.subplots()
-    draw = _draw_picture if image_shape is not None else _draw_path if points else _draw_curve
-    known = X[np.isfinite(X)]
-    limits = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    draw = place_image if image_shape is not None else _draw_path if points else _draw_curve
+    finite = X[np.isfinite(X)]
+    limits = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    words: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8, "color": DARK, "parse_math": False}
     for place, (row, name) in enumerate(zip(rows, names, strict=True)):
         left, top = place // high * block + label, -(place % high) * pitch
-        axes.text(
-            left - 0.15,
-            top - ratio / 2,
-            name,
-            ha="right",
-            va="center",
-            fontsize=8,
-            color=DARK,
-            parse_math=False,
-        )
+        axes.text(left - 0.15, top - ratio / 2, name, **words)
         for j, i in enumerate(row):
             x = X[i] if image_shape is None else X[i].reshape(image_shape)
             draw(axes, x, (left + j * (1 + _GAP), top), limits)
     axes.set(xlim=(0, blocks * block), ylim=(-high * pitch, _GAP), aspect="equal")
     axes.set_axis_off()
-    heading = f"{title or ''}{' ' if title and cut else ''}{cut}"
-    if heading:
+    if heading := " ".join(filter(None, (title, cut))):
         figure.suptitle(heading, fontsize=12, color=DARK, parse_math=False)
     return figure
 
@@ -107,17 +101,14 @@ def _rows(
     """Samples of each row, its name, and what the heading says about classes that are left out."""
     if y is None:
         shown = _spread(np.arange(n), per_class * per_class)
-        return (
-            [shown[i : i + per_class] for i in range(0, len(shown), per_class)],
-            [""] * math.ceil(len(shown) / per_class),
-            "",
-        )
+        rows = [shown[i : i + per_class] for i in range(0, len(shown), per_class)]
+        return rows, [""] * len(rows), ""
     labels = np.unique(y)
     shown_labels = labels[:_MOST_CLASSES]
     rows = [_spread(np.flatnonzero(y == label), per_class) for label in shown_labels]
     names = [str(label) if class_names is None else str(class_names[label]) for label in shown_labels]
     cut = "" if len(labels) <= _MOST_CLASSES else f"(the first {_MOST_CLASSES} of {len(labels)} classes)"
-    return rows, names, cut
+    return rows, [name if len(name) <= 12 else f"{name[:11]}…" for name in names], cut
 
 
 def _spread(indices: np.ndarray, most: int) -> np.ndarray:
@@ -127,15 +118,22 @@ def _spread(indices: np.ndarray, most: int) -> np.ndarray:
     return indices[np.arange(count) * len(indices) // count]
 
 
-def _draw_picture(
-    axes: Axes, x: np.ndarray, corner: tuple[float, float], limits: tuple[float, float]
+def place_image(
+    axes: Axes,
+    image: np.ndarray,
+    corner: tuple[float, float],
+    limits: tuple[float, float],
+    cmap: str = "gray",
+    **options: Any,
 ) -> None:
+    """An image of unit width below its upper left corner."""
     left, top = corner
-    place = (left, left + 1, top - x.shape[0] / x.shape[1], top)
-    axes.imshow(x, cmap="gray", vmin=limits[0], vmax=limits[1], extent=place)
+    extent = (left, left + 1, top - image.shape[0] / image.shape[1], top)
+    axes.imshow(image, cmap=cmap, vmin=limits[0], vmax=limits[1], extent=extent, **options)
 
 
 def _draw_path(axes: Axes, x: np.ndarray, corner: tuple[float, float], limits: tuple[float, float]) -> None:
+    """A sample as a line through its points, with a dot where it begins."""
     left, top = corner
     unit = 0.1 + 0.8 * _unit(x, limits)
     axes.plot(left + unit[0::2], top - 1 + unit[1::2], color=DARK, linewidth=1.2, solid_joinstyle="round")
@@ -143,14 +141,141 @@ def _draw_path(axes: Axes, x: np.ndarray, corner: tuple[float, float], limits: t
 
 
 def _draw_curve(axes: Axes, x: np.ndarray, corner: tuple[float, float], limits: tuple[float, float]) -> None:
+    """A sample as a curve over its features."""
     left, top = corner
     axes.plot(left + np.linspace(0, 1, len(x)), top - 1 + _unit(x, limits), color=DARK, linewidth=0.6)
 
 
 def _unit(x: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+    """Values between the limits, mapped to 0 … 1."""
     smallest, largest = limits
     return (x - smallest) / ((largest - smallest) or 1.0)
 
 
-def _shorten(name: str, most: int = 12) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+# Rows of pictures --------------------------------------------------------------------------
+
+
+def samples_of_sets(sets: Mapping[str, tuple[Any, tuple[int, int]]], *, count: int = 12) -> Figure:
+    """Samples of several data sets, a row for each.
+
+    Parameters
+    ----------
+    sets : mapping of str to (array of shape (n, p), (int, int))
+        Samples and the shape of their pictures, by the name of the set.
+    count : int, default=12
+        Maximum number of pictures of each: an even selection.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = samples_of_sets({"corners": (np.eye(4), (2, 2)), "lines": (np.eye(6), (2, 3))})
+    """
+    rows = []
+    for name, (X, shape) in sets.items():
+        pictures = as_pictures(X, shape)
+        rows.append((name, pictures[spread_out(len(pictures), count)]))
+    return draw_rows(rows)
+
+
+def noise_levels(sets: Mapping[str, tuple[Mapping[str, Any], tuple[int, int]]], *, count: int = 3) -> Figure:
+    """The same samples under rising noise, side by side.
+
+    Parameters
+    ----------
+    sets : mapping of str to (mapping of str to array of shape (n, p), (int, int))
+        For each data set its noisy copies by the name of the level, and the shape of the
+        pictures. The levels are the same for all sets.
+    count : int, default=3
+        Samples of each set: an even selection.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A row for each data set; in it the levels of one sample stand together.
+
+    Examples
+    --------
+    >>> figure = noise_levels({"corners": ({"0 %": np.eye(4), "50 %": np.eye(4) / 2}, (2, 2))})
+    """
+    rows = []
+    for name, (levels, shape) in sets.items():
+        copies = [as_pictures(X, shape) for X in levels.values()]
+        chosen = spread_out(len(copies[0]), count)
+        rows.append((name, [copy[i] for i in chosen for copy in copies]))
+    first = list(next(iter(sets.values()))[0])
+    return draw_rows(rows, heads=first * count, group=len(first))
+
+
+def draw_rows(
+    rows: Sequence[tuple[str, Sequence[np.ndarray]]],
+    *,
+    heads: Sequence[str] = (),
+    group: int = 0,
+    cmaps: Mapping[str, str] | None = None,
+) -> Figure:
+    """Named rows of pictures below heads, with a gap after each ``group`` columns; signed rows have cmaps."""
+    columns = max(len(pictures) for _, pictures in rows)
+    lefts = [j * (1 + _ROW_GAP) + (j // group * _GROUP_GAP if group else 0) for j in range(columns)]
+    heights = [max(picture.shape[0] / picture.shape[1] for picture in pictures) for _, pictures in rows]
+    tops = -np.concatenate(([0.0], np.cumsum([height + _ROW_GAP for height in heights])))
+    across, down = lefts[-1] + 1, -tops[-1]
+    unit = min(_LARGEST, _WIDEST / across, _TALLEST / down)
+    figure, axes = _tight_axes(unit * across, unit * down, max(len(name) for name, _ in rows), bool(heads))
+    for top, (name, pictures) in zip(tops, rows, strict=False):
+        for left, picture in zip(lefts, pictures, strict=False):
+            _place(axes, picture, (left, top), (cmaps or {}).get(name))
+    axes.set(xlim=(0, across), ylim=(-down, 0))
+    middles = [top - height / 2 for top, height in zip(tops, heights, strict=False)]
+    words: dict[str, Any] = {"color": DARK, "parse_math": False}
+    axes.set_yticks(middles, [name for name, _ in rows], fontsize=10, **words)
+    heads = heads[:columns]
+    axes.set_xticks([left + 0.5 for left in lefts[: len(heads)]], heads, fontsize=9, **words)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+def _tight_axes(width: float, height: float, letters: int, heads: bool) -> tuple[Figure, Axes]:
+    """A figure and axes of this size in inches, with just enough room for the words around them."""
+    left, top = 0.085 * letters + 0.15, 0.08 + 0.25 * heads
+    room = max(left + width + 0.1, 3.0), top + height + 0.05
+    figure = new_figure(*room)
+    figure.set_layout_engine("none")
+    place = (left / room[0], 0.05 / room[1], width / room[0], height / room[1])
+    return figure, figure.add_axes(place)
+
+
+def _place(axes: Axes, picture: np.ndarray, corner: tuple[float, float], cmap: str | None) -> None:
+    """A picture on its own scale of greys, or of colours that are centred at zero."""
+    high = float(picture.max() if cmap is None else abs(picture).max())
+    low = float(picture.min()) if cmap is None else -high
+    if high <= low:  # a picture of one value
+        low, high = low - 0.5, high + 0.5
+    place_image(axes, picture, corner, (low, high), cmap or "gray", interpolation="nearest", aspect="auto")
+
+
+def as_pictures(X: Any, image_shape: tuple[int, int]) -> np.ndarray:
+    """Samples (n, p) as pictures (n, height, width)."""
+    X = as_numpy(X)
+    check_shape(image_shape, X.shape[1], "a sample")
+    return X.reshape(len(X), *image_shape)
+
+
+def check_shape(image_shape: tuple[int, int], p: int, owner: str) -> None:
+    """Refuse pictures of another number of pixels than there are features."""
+    if math.prod(image_shape) != p:
+        pixels = math.prod(image_shape)
+        msg = (
+            f"image_shape {tuple(image_shape)} has {pixels} pixels, but {owner} has {p} features: "
+            "give a height and width whose product is the number of features."
+        )
+        raise ValueError(msg)
+
+
+def spread_out(n: int, count: int) -> np.ndarray:
+    """At most ``count`` of n places, evenly spaced, from the first to the last."""
+    return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(int))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from lognmf.paper.honest import holm, paired_tests, spread
+from lognmf.paper.analyse import holm, paired_tests, spread
 
 
 def test_spread():

@@ -1,35 +1,39 @@
-"""Several models beside one another."""
+"""Several models side by side: scores and times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.canvas import ACCENT, DARK, new_figure, tidy
+from lognmf.plots.style import ACCENT, DARK, bar_colours, legend_above, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lognmf.comparison import Row
-
 _SCORES = {"accuracy": ACCENT, "NMI": "#89c2d9", "purity": "#c9cdd2"}
 
 
-def comparison(rows: Sequence[Row]) -> Figure:
-    """How well models did, beside the time they took; failed ones are named below.
+def comparison(rows: Sequence[Any]) -> Figure:
+    """How well models did, next to the time they took; failed ones are named below.
 
     Parameters
     ----------
     rows : sequence of Row
-        The models from top to bottom, as from `compare`. With true labels their accuracy,
-        NMI and purity are drawn, else the normalised cut.
+        The models from top to bottom, as from `lognmf.comparison.compare`. With true labels
+        their accuracy, NMI and purity are drawn, else the normalised cut.
 
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as Row
+    >>> score = {"accuracy": 0.8, "nmi": 0.7, "purity": 0.8, "seconds": 0.2, "error": None}
+    >>> figure = comparison([Row(model="LS-NMF", **score), Row(model="NMF", **score)])
     """
     shown = [row for row in rows if row.error is None]
     labelled = any(row.accuracy is not None for row in shown)
@@ -57,8 +61,8 @@ def comparison(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _draw_scores(axes: Axes, rows: Sequence[Row]) -> None:
-    """Three bars a model; the accuracy, by which the models are sorted, in numbers."""
+def _draw_scores(axes: Axes, rows: Sequence[Any]) -> None:
+    """Three bars for each model; the accuracy, by which the models are sorted, in numbers."""
     for place, (name, colour) in enumerate(_SCORES.items()):
         heights = [getattr(row, name.lower()) for row in rows]
         y = np.arange(len(rows)) + 0.26 * (place - 1)
@@ -71,7 +75,7 @@ def _draw_scores(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _draw_seconds(axes: Axes, seconds: Sequence[float]) -> None:
-    """A dot a model between whole powers of ten."""
+    """A dot for each model, between whole powers of ten."""
     shown = np.maximum(seconds, 1e-3)
     axes.hlines(range(len(shown)), 1e-9, shown, color="0.88", linewidth=1.2)
     axes.scatter(shown, range(len(shown)), color=ACCENT, s=40, zorder=3)
@@ -81,7 +85,7 @@ def _draw_seconds(axes: Axes, seconds: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
     axes.tick_params(axis="x", which="minor", color="0.8")
-    axes.set_xlabel("seconds a fit (log scale)")
+    axes.set_xlabel("seconds per fit (log scale)")
     words = [f"{value:.2g}" if value < 99 else f"{value:.0f}" for value in seconds]
     _write_beside(axes, shown, range(len(shown)), words, gap=7)
 
@@ -93,3 +97,46 @@ def _write_beside(
     for spot, word in zip(zip(x, y, strict=True), words, strict=True):
         text = axes.annotate(word, spot, (gap, 0), textcoords="offset points", va="center")
         text.set(fontsize=8, color=DARK)
+
+
+def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
+    """Seconds per fit as bars on a log scale, a group for each data set.
+
+    Parameters
+    ----------
+    seconds : mapping of str to mapping of str to float
+        By data set and model. What is None or missing has no bar.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = fit_times({"Yale": {"NMF": 0.5, "RLS-NMF": 20.0}, "ORL": {"NMF": 2.0}})
+    """
+    models = list(dict.fromkeys(model for times in seconds.values() for model in times))
+    colours = bar_colours(models)
+    positive = [value for times in seconds.values() for value in times.values() if value]
+    if not positive:
+        msg = "fit_times needs at least one positive time; got none. Give seconds by data set and model."
+        raise ValueError(msg)
+    floor = 10 ** np.floor(np.log10(min(positive) / 1.2))
+    figure = new_figure(max(1.35 * len(seconds) + 1.2, 6.0), 4.0)
+    axes = figure.subplots()
+    width = 0.86 / len(models)
+    for place, model in enumerate(models):
+        heights = [times.get(model) or np.nan for times in seconds.values()]
+        x = np.arange(len(seconds)) + width * (place - (len(models) - 1) / 2)
+        axes.bar(x, np.array(heights) - floor, width * 0.92, bottom=floor, color=colours[model], label=model)
+    axes.set_yscale("log")
+    axes.set_ylim(floor, max(positive) * 1.6)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_xticks(range(len(seconds)), list(seconds), parse_math=False)
+    axes.set_ylabel("seconds per fit (log scale)")
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.tick_params(axis="x", length=0)
+    tidy(axes)
+    legend_above(figure, [axes])
+    return figure

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from lognmf.paper.row_table import COLUMNS, write_rows
+from lognmf.paper.outputs import COLUMNS, write_rows
 from lognmf.paper.run import compute
 from lognmf.paper.spec import Data, Noise, cell
 from lognmf.paper.store import StudyStore

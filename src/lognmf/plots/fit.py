@@ -1,13 +1,15 @@
-"""The codes V."""
+"""One fitted model: how the fit went, its codes V, and what it makes of the samples."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.canvas import DARK, as_numpy, new_figure, tidy
+from lognmf.plots.samples import as_pictures, draw_rows, spread_out
+from lognmf.plots.style import ACCENT, DARK, as_numpy, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,13 +19,52 @@ _MOST_POINTS = 20_000
 _MOST_NAMES = 25
 
 
+def convergence(history: Mapping[str, Any]) -> Figure:
+    """The objective over the iterations, and its relative decrease, which decides when to stop.
+
+    Parameters
+    ----------
+    history : mapping
+        ``iteration`` and ``objective``, as in ``history_``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = convergence({"iteration": [0, 10, 20], "objective": [9.0, 3.0, 2.0]})
+    """
+    iteration, objective = np.asarray(history["iteration"]), np.asarray(history["objective"], dtype=float)
+    figure = new_figure(9, 3.4)
+    left, right = figure.subplots(1, 2)
+    left.plot(iteration, objective, color=ACCENT, linewidth=1.8, marker="." if len(objective) < 30 else "")
+    left.set(xlabel="iteration", ylabel="objective", title=f"Objective, {objective[-1]:.5g} at the end")
+    if objective.min() > 0:
+        left.set_yscale("log")
+    size = np.abs(objective[:-1]) * np.diff(iteration)
+    fall = np.divide(-np.diff(objective), size, out=np.zeros(len(size)), where=size > 0)
+    if (fall > 0).any():
+        shown = np.where(fall > 0, fall, np.nan)
+        right.plot(iteration[1:], shown, color=ACCENT, linewidth=1.8, marker="." if len(fall) < 30 else "")
+        right.set_yscale("log")
+    else:
+        right.text(0.5, 0.5, "no decrease", ha="center", va="center", color="0.4", transform=right.transAxes)
+    right.set(xlabel="iteration", ylabel="decrease / objective", title="Relative decrease per iteration")
+    for axes in (left, right):
+        tidy(axes)
+        axes.set_xlim(0, max(iteration[-1], 1))
+        axes.grid(color="0.9", linewidth=0.8)
+    return figure
+
+
 def embedding(V: Any, labels: Any = None, share: Any = None) -> Figure:
     """The codes: a map of the samples, and the matrix itself sorted by cluster.
 
     Parameters
     ----------
     V : array of shape (n, k)
-        Codes, as in ``embedding_``. Of very many samples an even selection is drawn.
+        Codes, as in ``embedding_``. Of more than 20,000 samples an even selection is drawn.
     labels : array of shape (n,), optional
         Clusters, as integers from 0.
     share : array of shape (n,), optional
@@ -32,6 +73,10 @@ def embedding(V: Any, labels: Any = None, share: Any = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = embedding([[0.0, 1.0], [0.1, 0.9], [1.0, 0.0]], labels=[0, 0, 1])
     """
     V = as_numpy(V)
     drawn = np.unique(np.linspace(0, len(V) - 1, min(len(V), _MOST_POINTS)).astype(int))
@@ -50,7 +95,7 @@ def embedding(V: Any, labels: Any = None, share: Any = None) -> Figure:
 
 
 def _principal_plane(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places (n, 2) of the samples on the two widest axes, and the shares of the variance."""
+    """Coordinates (n, 2) of the samples on the two widest axes, and their shares of the variance."""
     centred = V.astype(np.float64) - V.mean(axis=0, dtype=np.float64)
     variances, axes = np.linalg.eigh(centred.T @ centred)
     widest = np.argsort(variances)[::-1][:2]
@@ -63,6 +108,7 @@ def _principal_plane(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _draw_map(
     axes: Axes, places: np.ndarray, clusters: np.ndarray, outlier: np.ndarray, *, named: bool
 ) -> None:
+    """Samples as dots coloured by cluster, outliers with a ring."""
     size = float(np.clip(6000 / len(places), 3, 30))
     axes.scatter(places[:, 0], places[:, 1], c=_colours(clusters), s=size, alpha=0.75, linewidths=0)
     if outlier.any():
@@ -80,7 +126,7 @@ def _draw_map(
 
 
 def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray, *, named: bool) -> None:
-    """Heat map of V: columns of equal height, samples by cluster, components by the cluster they serve."""
+    """Heat map of V: samples by cluster, components by the cluster in which they are largest."""
     heights = V / np.where((top := abs(V).max(axis=0)) > 0, top, 1)
     present = np.unique(clusters)
     means = np.stack([heights[clusters == c].mean(axis=0) for c in present])
@@ -88,14 +134,8 @@ def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray,
     own = heights[np.arange(len(V)), heights.argmax(axis=1)]
     samples = np.lexsort((-own, heights[:, components].argmax(axis=1), clusters))
     ends = np.searchsorted(clusters[samples], present, side="right")
-    picture = axes.imshow(
-        heights[samples][:, components],
-        aspect="auto",
-        cmap="viridis",
-        vmin=min(0.0, float(heights.min())),
-        vmax=1,
-        interpolation="nearest",
-    )
+    scale: dict[str, Any] = {"cmap": "viridis", "vmin": min(0.0, float(heights.min())), "vmax": 1}
+    picture = axes.imshow(heights[samples][:, components], aspect="auto", interpolation="nearest", **scale)
     if named:
         for end in ends[:-1]:
             axes.axhline(end - 0.5, color="white", linewidth=min(1, 15 / len(present)))
@@ -119,3 +159,46 @@ def _colours(clusters: np.ndarray) -> np.ndarray:
 
     palette = mpl.colormaps["tab20"](np.r_[0:20:2, 1:20:2])
     return palette[clusters % 20]
+
+
+def reconstructions(
+    X: Any,
+    rebuilt: Any,
+    image_shape: tuple[int, int],
+    *,
+    outliers: Any = None,
+    chosen: Sequence[int] | None = None,
+    count: int = 10,
+) -> Figure:
+    """Original pictures above their reconstructions, and the outlier part below.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Samples in rows.
+    rebuilt : array of shape (n, p)
+        ``V Uᵀ``, as from ``model.inverse_transform(model.embedding_)``.
+    image_shape : (int, int)
+        Height and width of a picture, with ``height · width = p``.
+    outliers : array of shape (n, p), optional
+        The outlier part S, as from ``model.outliers(X)``. Red is positive and blue negative.
+    chosen : sequence of int, optional
+        Which samples; default an even selection.
+    count : int, default=10
+        How many, where they are not chosen.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> X = np.arange(12.0).reshape(3, 4)
+    >>> figure = reconstructions(X, X - 0.1, (2, 2), chosen=[2, 0])
+    """
+    kinds = {"original": X, "reconstruction": rebuilt}
+    if outliers is not None:
+        kinds["outlier part"] = outliers
+    places = spread_out(len(as_numpy(X)), count) if chosen is None else np.asarray(chosen)
+    rows = [(name, as_pictures(data, image_shape)[places]) for name, data in kinds.items()]
+    return draw_rows(rows, heads=[str(i) for i in places], cmaps={"outlier part": "RdBu_r"})

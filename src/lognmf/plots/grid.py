@@ -1,0 +1,338 @@
+"""How a clustering depends on the weights of a model, from the rows of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lognmf.parameters import check_choice
+from lognmf.plots.style import ACCENT, DARK, SCORES, legend_above, new_figure, panels, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Rows = Sequence[Mapping[str, Any]]
+
+_MOST_NUMBERS = 120
+"""Maximum number of cells of a heat map that hold their number; larger ones have a colour bar."""
+
+_MOST_SCORES = 100
+"""The same for score_maps, whose cells are smaller."""
+
+_MARK = "#e07a1f"
+_PANELS = {
+    "normalized_cut": ("Normalised cut, lower is better", "Blues_r", ".3f", 0.1),
+    "modularity": ("Modularity on the neighbour graph, higher is better", "Blues", ".4f", 0.02),
+    "balance": ("Balance of the cluster sizes, higher is better", "Blues", ".4f", 0.02),
+}
+"""Title, colours that are darker where it is better, number format, and the smallest difference
+that uses the whole range of colours."""
+
+SHOWN = {
+    "normalized_cut": ("normalized_cut",),
+    "balanced_cut": ("normalized_cut", "balance"),
+    "balanced_modularity": ("modularity", "normalized_cut", "balance"),
+}
+"""Panels for each criterion: what it looks at."""
+
+_AXES = {
+    "alpha": "alpha, sparsity of the parts",
+    "beta": "beta, sparsity of the codes",
+    "gamma": "gamma, outlier part",
+    "lam": "lam, neighbour graph",
+    "max_iter": "maximum number of iterations",
+    "n_components": "number of parts",
+}
+
+
+def sensitivity(rows: Rows, by: str = "normalized_cut", *, ranked: Rows) -> Figure:
+    """How the clusterings of a grid depend on its parameters, with the chosen setting marked.
+
+    A heat map over the two parameters with the most values (at a tie, those on which the score
+    depends most), or lines where only one varies. Numbers are means over the seeds; of the
+    other parameters the best setting is shown.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        Rows of `fit_grid`, computed with ``n_clusters`` or ``y``.
+    by : {"normalized_cut", "balanced_cut", "balanced_modularity"}, default="normalized_cut"
+        Criterion of the choice, as for `select`: what it looks at is drawn. "balanced_cut"
+        shows the balance only of settings whose cut is good enough.
+    ranked : sequence of mappings
+        The settings of these rows, best first, as from ``standings(rows, by)``: parameters,
+        ``score`` and the means over the seeds.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> cut = {"normalized_cut": 0.5, "clusters": 3, "balance": 1.0}
+    >>> rows = [{"lam": lam, "seed": 0, **cut} for lam in (0.1, 1.0)]
+    >>> ranked = [{"lam": lam, "score": 0.5, "normalized_cut": 0.5} for lam in (0.1, 1.0)]
+    >>> figure = sensitivity(rows, ranked=ranked)
+    """
+    check_choice("by", by, SHOWN)
+    ranked = _judged(ranked, by)
+    values = _varied(ranked)
+    if not values:
+        msg = (
+            "sensitivity needs rows of several settings, in which a parameter varies; "
+            f"got {len(rows)} rows of one setting. Give fit_grid a grid of more than one value."
+        )
+        raise ValueError(msg)
+    axis, *others = values
+    height = 1.7 + 0.52 * max(len(values[others[0]]), 3) if others else 3.9
+    figure = new_figure(4.8 * len(SHOWN[by]) + 0.4, height)
+    all_axes = figure.subplots(1, len(SHOWN[by]), squeeze=False)[0]
+    for axes, panel in zip(all_axes, SHOWN[by], strict=True):
+        if others:
+            _draw_heat(axes, ranked, (axis, others[0]), values, panel)
+        else:
+            _draw_line(axes, rows, ranked, (axis, values[axis]), panel)
+        axes.set_title(_PANELS[panel][0], fontsize=10.5, color=DARK)
+        axes.set_xlabel(_AXES.get(axis, axis))
+    if others:
+        all_axes[0].set_ylabel(_AXES.get(others[0], others[0]))
+    dashes = any(np.isnan(place[panel]) for place in ranked for panel in SHOWN[by])
+    story = _story(ranked[0], rows, sorted(others[1:]), dashes=dashes)
+    figure.suptitle(story, fontsize=10, color=DARK, x=0.012, ha="left")
+    return figure
+
+
+def _parameters(place: Mapping[str, Any]) -> dict[str, Any]:
+    """The setting alone."""
+    return {name: value for name, value in place.items() if name not in ("score", *_PANELS)}
+
+
+def _varied(ranked: Rows) -> dict[str, list[Any]]:
+    """Values of the parameters that vary, those with the most first, at a tie the most decisive."""
+    values: dict[str, list[Any]] = {}
+    for name in _parameters(ranked[0]):
+        tried = list({str(place[name]): place[name] for place in ranked}.values())
+        if len(tried) > 1:
+            numbers = all(isinstance(value, int | float) for value in tried)
+            values[name] = sorted(tried) if numbers else tried
+    reach = {name: np.ptp([_best(ranked, {name: v})["score"] for v in values[name]]) for name in values}
+    return {name: values[name] for name in sorted(values, key=lambda n: (-len(values[n]), -reach[n]))}
+
+
+def _best(ranked: Rows, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The best setting with these values; nothing where there is none."""
+    fitting = (place for place in ranked if all(str(place[n]) == str(v) for n, v in wanted.items()))
+    return next(fitting, {})
+
+
+def _judged(ranked: Rows, by: str) -> Rows:
+    """Without the balance of settings whose cut is too large, as it does not count there."""
+    if by != "balanced_cut":
+        return ranked
+    return [{**place, "balance": np.nan} if place["score"] > 1 else place for place in ranked]
+
+
+def _draw_heat(
+    axes: Axes, ranked: Rows, names: tuple[str, str], values: Mapping[str, list[Any]], panel: str
+) -> None:
+    """A heat map over two parameters, with numbers where there is room."""
+    import matplotlib as mpl
+    from matplotlib.patches import Rectangle
+
+    across, up = (values[name] for name in names)
+    cells = [[_best(ranked, {names[0]: x, names[1]: y}) for x in across] for y in up]
+    heights = np.array([[cell.get(panel, np.nan) for cell in line] for line in cells])
+    _, colours, form, least = _PANELS[panel]
+    low, high = np.nanmin(heights), np.nanmax(heights)
+    # Pale ends, so that every number can be read; small differences stay small.
+    room = 0.1 * (high - low) + max(least - (high - low), 0) / 2
+    norm = mpl.colors.Normalize(low - room, high + room)
+    cmap = mpl.colormaps[colours].with_extremes(bad="0.94")
+    mesh = axes.pcolormesh(heights, cmap=cmap, norm=norm, edgecolors="white", linewidth=2)
+    if heights.size <= _MOST_NUMBERS:
+        _write_numbers(axes, mesh, heights, form)
+    else:
+        axes.figure.colorbar(mesh, ax=axes, fraction=0.05, pad=0.02).outline.set_visible(False)
+    column, row = ([str(v) for v in values[name]].index(str(ranked[0][name])) for name in names)
+    frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=_MARK, linewidth=3, clip_on=False, zorder=3)
+    axes.add_patch(frame)
+    axes.set_xticks(np.arange(len(across)) + 0.5, [_word(value) for value in across])
+    axes.set_yticks(np.arange(len(up)) + 0.5, [_word(value) for value in up])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _write_numbers(axes: Axes, mesh: Any, heights: np.ndarray, form: str) -> None:
+    """The heights into their cells, dark on light and light on dark; a dash for none."""
+    for (i, j), height in np.ndenumerate(heights):
+        none = bool(np.isnan(height))
+        dark = not none and float(np.dot(mesh.cmap(mesh.norm(height))[:3], (0.3, 0.59, 0.11))) < 0.52
+        text = axes.text(j + 0.5, i + 0.5, "–" if none else f"{height:{form}}", fontsize=9)
+        text.set(ha="center", va="center", color="white" if dark else "0.6" if none else DARK)
+
+
+def _draw_line(axes: Axes, rows: Rows, ranked: Rows, parameter: tuple[str, list[Any]], panel: str) -> None:
+    """The means over the values of a parameter, and the seeds as dots."""
+    name, values = parameter
+    positive = all(isinstance(value, int | float) and value > 0 for value in values)
+    places = dict(zip(map(str, values), values if positive else range(len(values)), strict=True))
+    means = [_best(ranked, {name: value})[panel] for value in values]
+    axes.plot(list(places.values()), means, color=ACCENT, linewidth=1.8)
+    most = max(row["clusters"] for row in rows)
+    for row in rows:
+        if not np.isnan(means[list(places).index(str(row[name]))]):
+            # As the criterion does: a cluster without samples counts as cut in full.
+            y = row[panel] + (most - row["clusters"] if panel == "normalized_cut" else 0)
+            axes.plot(places[str(row[name])], y, "o", color=ACCENT, markersize=4.5, alpha=0.5, mew=0)
+    chosen = places[str(ranked[0][name])], ranked[0][panel]
+    axes.plot(*chosen, "o", markersize=13, markerfacecolor="none", markeredgecolor=_MARK, mew=2.5, zorder=4)
+    if positive:
+        axes.set_xscale("log")
+    axes.set_xlim(*_wider(list(places.values()), log=positive))
+    axes.set_xticks(list(places.values()), [_word(value) for value in values])
+    axes.minorticks_off()
+    low, high = axes.get_ylim()
+    room = 0.08 * (high - low) + max(_PANELS[panel][3] - (high - low), 0) / 2
+    axes.set_ylim(low - room, high + room)
+    axes.grid(color="0.92", linewidth=0.8)
+    tidy(axes)
+
+
+def _wider(places: Sequence[float], *, log: bool) -> tuple[float, float]:
+    """Limits a bit beyond the ends, the same in panels with and without all points."""
+    low, high = places[0], places[-1]
+    room = (high / low) ** 0.06 if log else 0.06 * (high - low)
+    return (low / room, high * room) if log else (low - room, high + room)
+
+
+def _story(best: Mapping[str, Any], rows: Rows, hidden: Sequence[str], *, dashes: bool) -> str:
+    """The heading: what is marked, and what the numbers are."""
+    setting = ", ".join(f"{name} {_word(value)}" for name, value in _parameters(best).items())
+    seeds = len({row["seed"] for row in rows})
+    lines = [f"Mean over {seeds} seeds" if seeds > 1 else "One seed"]
+    if hidden:
+        lines.append(f"each cell with its best {' and '.join(hidden)}")
+    if dashes:
+        lines.append("no balance where the cut is too large")
+    return f"Chosen (orange): {setting}\n{', '.join(lines)}"
+
+
+def _word(value: Any) -> str:
+    """A value in a few letters."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if number else str(value)
+
+
+# Scores against true labels ----------------------------------------------------------------
+
+
+def scores_by_weight(sets: Mapping[str, Rows], weight: str = "gamma") -> Figure:
+    """Accuracy, NMI and purity over the values of a weight, a panel for each data set.
+
+    Parameters
+    ----------
+    sets : mapping of str to sequence of mappings
+        Rows by the name of the data set, as from `fit_grid`: each holds ``weight`` and some of
+        ``accuracy``, ``nmi`` and ``purity`` as shares of one. Rows of the same weight, such as
+        those of several seeds, are drawn as their mean, with a band from the smallest to the largest.
+    weight : str, default="gamma"
+        Name of the weight.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> rows = [{"gamma": gamma, "accuracy": 0.6} for gamma in (1.0, 10.0)]
+    >>> figure = scores_by_weight({"Yale": rows})
+    """
+    figure, places = panels(list(sets))
+    for axes, rows in zip(places, sets.values(), strict=True):
+        values = sorted({float(row[weight]) for row in rows})
+        for score, style in SCORES.items():
+            groups = [
+                [100 * row[score] for row in rows if row[weight] == value and row.get(score) is not None]
+                for value in values
+            ]
+            if not all(groups):
+                continue
+            axes.plot(values, [np.mean(group) for group in groups], markersize=5, linewidth=1.6, **style)
+            low, high = [min(group) for group in groups], [max(group) for group in groups]
+            if low != high:
+                axes.fill_between(values, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        if min(values) > 0:
+            axes.set_xscale("log")
+        axes.set(ylim=(0, 102), xlabel=weight)
+    places[0].set_ylabel("percent")
+    legend_above(figure, places, handlelength=2.6)
+    return figure
+
+
+def score_maps(sets: Mapping[str, Rows], weights: tuple[str, str] = ("alpha", "beta")) -> Figure:
+    """Scores over the values of two weights as heat maps, on one scale of colours.
+
+    The paper shows the same numbers as bars in three dimensions, which hide one another.
+
+    Parameters
+    ----------
+    sets : mapping of str to sequence of mappings
+        Rows by the name of the data set, as from `fit_grid`: each holds both weights and some
+        of ``accuracy``, ``nmi`` and ``purity`` as shares of one. Rows of the same weights are
+        drawn as their mean.
+    weights : (str, str), default=("alpha", "beta")
+        Names of the weights on the horizontal and the vertical axis.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A column for each data set and a row for each score.
+
+    Examples
+    --------
+    >>> rows = [{"alpha": a, "beta": b, "accuracy": a * b} for a in (0.1, 1.0) for b in (0.1, 1.0)]
+    >>> figure = score_maps({"Yale": rows})
+    """
+    scores = [s for s in SCORES if any(row.get(s) is not None for rows in sets.values() for row in rows)]
+    if not scores:
+        msg = f"score_maps needs rows with some of {', '.join(SCORES)}: give y to fit_grid."
+        raise ValueError(msg)
+    figure = new_figure(3.1 * len(sets) + 1.0, 2.75 * len(scores) + 0.3)
+    grid = figure.subplots(len(scores), len(sets), squeeze=False)
+    for j, (name, rows) in enumerate(sets.items()):
+        for i, score in enumerate(scores):
+            axes = grid[i, j]
+            mesh = _draw_scores(axes, rows, weights, score)
+            axes.set_title(f"{name}, {SCORES[score]['label']}", fontsize=10.5, color=DARK, parse_math=False)
+            if i == len(scores) - 1:
+                axes.set_xlabel(weights[0])
+            if j == 0:
+                axes.set_ylabel(weights[1])
+    bar = figure.colorbar(mesh, ax=grid, fraction=0.03, pad=0.015, aspect=40)
+    bar.set_label("percent")
+    bar.outline.set_visible(False)
+    return figure
+
+
+def _draw_scores(axes: Axes, rows: Rows, weights: tuple[str, str], score: str) -> Any:
+    """A heat map of one score over two weights, in percent."""
+    across, up = (sorted({row[weight] for row in rows}) for weight in weights)
+    heights = np.full((len(up), len(across)), np.nan)
+    for place in np.ndindex(heights.shape):
+        wanted = (across[place[1]], up[place[0]])
+        here = [row[score] for row in rows if tuple(row[weight] for weight in weights) == wanted]
+        if given := [100 * value for value in here if value is not None]:
+            heights[place] = np.mean(given)
+    mesh = axes.pcolormesh(heights, cmap="cividis", vmin=0, vmax=100, edgecolors="white", linewidth=1)
+    for (i, j), height in np.ndenumerate(heights):
+        if heights.size <= _MOST_SCORES and np.isfinite(height):
+            text = axes.text(j + 0.5, i + 0.5, f"{height:.0f}", ha="center", va="center", fontsize=8)
+            text.set_color("white" if height < 55 else "black")
+    axes.set_xticks(np.arange(len(across)) + 0.5, [f"{value:g}" for value in across], fontsize=8)
+    axes.set_yticks(np.arange(len(up)) + 0.5, [f"{value:g}" for value in up], fontsize=8)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return mesh

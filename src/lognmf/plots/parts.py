@@ -1,0 +1,174 @@
+"""The parts U: of one model, and of several below one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lognmf.plots.samples import check_shape, place_image
+from lognmf.plots.style import ACCENT, DARK, as_numpy, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_PARTS = 64
+_MOST_BARS = 8
+_MOST_PARTS_A_MODEL = 20
+
+
+def parts(
+    components: Any,
+    image_shape: tuple[int, int] | None = None,
+    order: Sequence[int] | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+) -> Figure:
+    """The parts: images if their shape is given, else the largest features of each.
+
+    Parameters
+    ----------
+    components : array of shape (k, p)
+        The parts, as in ``components_``. At most 64 are drawn.
+    image_shape : (int, int), optional
+        Height and width of a part, with ``height · width = p``.
+    order : sequence of int, optional
+        Which parts, in which order; default 0, 1, ….
+    feature_names : sequence of str, optional
+        Names of the p features.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = parts([[0, 3, 1], [5, 0, 1]], feature_names=["apple", "banana", "cherry"])
+    """
+    components = as_numpy(components)
+    if image_shape is not None:
+        check_shape(image_shape, components.shape[1], "a part")
+    order = list(range(len(components)) if order is None else order)
+    shown = order[:_MOST_PARTS]
+    columns = min(len(shown), math.ceil(math.sqrt(2 * len(shown))))
+    grid = math.ceil(len(shown) / columns), columns
+    if image_shape is None:
+        figure = _bars(components, shown, grid, feature_names)
+    else:
+        figure = _images(components, shown, grid, image_shape)
+    cut = "" if len(shown) == len(order) else f", the first {len(shown)} of {len(order)}"
+    figure.suptitle(f"Parts: columns of U{cut}", fontsize=12, color=DARK)
+    return figure
+
+
+def _images(
+    components: np.ndarray, shown: list[int], grid: tuple[int, int], shape: tuple[int, int]
+) -> Figure:
+    """Each part as an image in its own axes."""
+    rows, columns = grid
+    width = min(1.5, 14 / columns)
+    figure = new_figure(max(width * columns, 3), max((width * shape[0] / shape[1] + 0.25) * rows + 0.4, 1.5))
+    signed = components.min() < 0
+    for axes, j in _axes_of_parts(figure, grid, shown):
+        _draw_image(axes, components[j].reshape(shape), signed=signed)
+        axes.set_title(str(j), fontsize=9, color=DARK, pad=3)
+        axes.set(xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set_color("0.8")
+    return figure
+
+
+def _bars(
+    components: np.ndarray, shown: list[int], grid: tuple[int, int], names: Sequence[str] | None
+) -> Figure:
+    """The largest features of each part as bars."""
+    rows, columns = grid
+    count = min(_MOST_BARS, components.shape[1])
+    figure = new_figure(max(2.4 * columns, 3.5), (0.19 * count + 0.55) * rows + 0.5)
+    for axes, j in _axes_of_parts(figure, grid, shown):
+        top = np.argsort(-abs(components[j]), kind="stable")[:count]
+        axes.barh(range(count), components[j, top], color=ACCENT, height=0.7)
+        words = [str(i) if names is None else _shorten(names[i]) for i in top]
+        axes.set_yticks(range(count), words, fontsize=8, parse_math=False)
+        axes.invert_yaxis()
+        axes.set_title(str(j), fontsize=9, color=DARK, pad=3)
+        axes.set_xticks([])
+        tidy(axes)
+        axes.spines["bottom"].set_visible(False)
+        axes.tick_params(length=0)
+    return figure
+
+
+def _axes_of_parts(figure: Figure, grid: tuple[int, int], shown: list[int]) -> list[tuple[Axes, int]]:
+    """Axes for every part; those without a part stay empty."""
+    places = figure.subplots(*grid, squeeze=False).reshape(-1)
+    for axes in places[len(shown) :]:
+        axes.set_axis_off()
+    return list(zip(places, shown, strict=False))
+
+
+def _shorten(name: str, most: int = 16) -> str:
+    """A name without its middle where it is too long: both ends may tell features apart."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
+
+
+def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int]) -> Figure:
+    """The parts of several models as images, one row per model.
+
+    Parameters
+    ----------
+    components : mapping of str to array of shape (k, p)
+        The parts by the model's name, as in ``components_``. At most 20 are drawn of each.
+        Every image has its own scale; where a model has negative entries, red is positive
+        and blue negative.
+    image_shape : (int, int)
+        Height and width of a part, with ``height · width = p``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> figure = parts_of_models({"NMF": [[0, 3, 1, 2]], "ONMF": [[1, 0, 0, 2]]}, (2, 2))
+    """
+    bases = {name: as_numpy(parts) for name, parts in components.items()}
+    for parts in bases.values():
+        check_shape(image_shape, parts.shape[1], "a part")
+    most = max(len(parts) for parts in bases.values())
+    columns, ratio, pitch = min(most, _MOST_PARTS_A_MODEL), image_shape[0] / image_shape[1], 1.1
+    width = min(0.9, 13 / columns)
+    figure = new_figure(width * pitch * columns + 1.5, width * (ratio + 0.1) * len(bases) + 0.5)
+    axes = figure.subplots()
+    tops = [-row * (ratio + 0.1) for row in range(len(bases))]
+    for top, parts in zip(tops, bases.values(), strict=True):
+        signed = bool(parts.min() < 0)
+        for j, part in enumerate(parts[:columns]):
+            _draw_image(axes, part.reshape(image_shape), signed=signed, corner=(j * pitch, top))
+    axes.set(xlim=(-0.02, columns * pitch - 0.08), ylim=(tops[-1] - ratio - 0.02, 0.02), xticks=[])
+    axes.set_yticks([top - ratio / 2 for top in tops], list(bases), fontsize=11, parse_math=False)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    cut = "" if columns == most else f", the first {columns} of {most}"
+    signs = " (red is positive, blue negative)" if any(parts.min() < 0 for parts in bases.values()) else ""
+    figure.suptitle(f"Parts: columns of U{cut}{signs}", fontsize=12, color=DARK)
+    return figure
+
+
+def _draw_image(
+    axes: Axes, image: np.ndarray, *, signed: bool, corner: tuple[float, float] | None = None
+) -> None:
+    """An image on its own scale; with a corner, framed and of unit width in axes that many share."""
+    largest = abs(image).max() or 1.0
+    low, colours = (-largest, "RdBu_r") if signed else (0, "gray_r")
+    if corner is None:
+        axes.imshow(image, cmap=colours, vmin=low, vmax=largest)
+        return
+    left, top = corner
+    right, bottom = left + 1, top - image.shape[0] / image.shape[1]
+    frame = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+    axes.plot(*frame, color="0.8", linewidth=0.8)
+    place_image(axes, image, corner, (low, largest), colours)
