@@ -29,12 +29,12 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from lognmf.core.solvers.coordinate.kernels import kernels
 
 import data
 from lognmf import knn_graph
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import CoordinateDescent, Multiplicative
-from lognmf.core.solvers.coordinate.kernels import kernels
 from lognmf.core.starts import batch, nndsvda, random
 from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
 from lognmf.models.log_sparse import regularised

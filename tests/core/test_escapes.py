@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import CoordinateDescent
 from lognmf.core.solvers.coordinate import escapes
-from lognmf.core.solvers.coordinate import rule as fast
+from lognmf.core.solvers.coordinate import rule as coordinate_rule
 from lognmf.core.terms import Frobenius
 from lognmf.models.log_sparse import regularised
 from problems import factors, samples
@@ -105,7 +105,7 @@ class TestSolver:
         for solution in found:
             objective = solution.history["objective"][:, 0]
             assert (np.diff(objective) <= 1e-12 * objective[:-1]).all()
-        monkeypatch.setattr(fast, "EXCHANGES", -1)
+        monkeypatch.setattr(coordinate_rule, "EXCHANGES", -1)
         without = [self.run(X, 10, seed) for seed in range(12)]
         ours, theirs = (np.array([s.objective[0] for s in runs]) for runs in (found, without))
         assert (ours <= theirs * (1 + 1e-5)).all()

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
-from lognmf.core.solvers.coordinate.rule import check_supported
+from lognmf.core.solvers.coordinate.limits import refuses_data
 from lognmf.graph import knn_graph
 from lognmf.parameters import check_integer
 
@@ -74,8 +74,9 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> S
 
 def check_solver(solver: str, data: Samples) -> None:
     """Refuse data that the solver cannot take."""
-    if solver == "cd":
-        check_supported(data.X, data.M)
+    sentence = refuses_data(data.X, data.M) if solver == "cd" else None
+    if sentence is not None:
+        raise ValueError(sentence)
 
 
 def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:

@@ -78,8 +78,8 @@ class Robust:
         None where S = 0 in every setting: the iteration is then that of the plain fit.
         """
         tau = self.weight / 2
-        # Neither norm takes anything out of a residual below min(τ, √τ): its digits don't matter.
-        matter_above = namespace(tau).minimum(tau, tau**2) / 4
+        # Digits of a residual inside the dead zone do not matter; half of it leaves room for rounding.
+        matter_above = self.row_norm.dead_zone(tau) ** 2 / 4
         squared = self.plain.squared_residuals(U, V, XU, matter_above)
         kept = kept_share(self.row_norm, squared**0.5, tau)
         return kept if bool(namespace(kept).any(kept < 1)) else None
