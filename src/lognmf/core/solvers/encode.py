@@ -1,9 +1,9 @@
 """Codes ``V`` of samples for a fixed basis ``U``: what `transform` solves.
 
-With U fixed and no graph the samples are independent, so *they* are the batch: each is
-solved until it has converged, and then leaves. Sweeps over the coordinates find out which
-of them are positive; with strongly correlated parts they then creep, so each is followed
-by an exact step on the positive ones. The data enter only through ``X @ U``.
+With U fixed and no graph the samples are independent, so *they* are the batch: each leaves it when
+it has converged. Sweeps over the coordinates find out which of them are positive. With strongly
+correlated parts they are slow from there on, so an exact step on the positive ones follows each.
+The data enter only through ``X @ U``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lognmf.core.terms.protocol import RowNorm, SeparablePenalty
 from lognmf.core.terms.robust import kept_share, robust_value
 
 BLOCK_NUMBERS = 1 << 16
-"""Numbers of the k×k systems that are solved together."""
+"""Entries of the k×k systems that are solved together."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +41,15 @@ class Codes:
     The batch axis is that of the samples. The robust fit is minimised through row weights: φ is
     concave in r², so ``kept · r²`` majorises it, as the tangent does a concave penalty, and no
     step raises the objective.
-
-    Parameters
-    ----------
-    gram : array of shape (k, k) or (n, k, k)
-        ``UᵀU``, or one for each sample over its known entries.
-    squared_norms : array of shape (n,)
-        ``‖x_i‖²``.
-    penalty : SeparablePenalty or None
-        Separable penalty on the codes, its weight repeated for each sample.
-    row_norm, weight : RowNorm or None, array of shape (n,) or None
-        Of the robust fit; None for the plain one.
-    bounded : bool
-        Whether basis and data are nonnegative. Then no coordinate exceeds what it would be
-        alone; with parts of very different size rounding could say otherwise.
     """
 
-    gram: Array
-    squared_norms: Array
-    penalty: SeparablePenalty | None = None
-    row_norm: RowNorm | None = None
-    weight: Array | None = None
+    gram: Array  # UᵀU, (k, k), or (n, k, k): one for each sample over its known entries
+    squared_norms: Array  # ‖x_i‖², (n,)
+    penalty: SeparablePenalty | None = None  # its weight repeated for each sample
+    row_norm: RowNorm | None = None  # of the robust fit; None for the plain one
+    weight: Array | None = None  # of the robust fit, (n,)
+    # Whether basis and data are nonnegative and the penalty only pulls down. Then no coordinate exceeds
+    # what it would be alone; with parts of very different size rounding could say otherwise.
     bounded: bool = False
 
     @classmethod
@@ -93,19 +81,21 @@ class Codes:
         def repeated(weight: float) -> Array:
             return like(np.full(n, weight), U)
 
-        rule = cls(
-            UU,
-            squared_norms,
-            penalty(repeated(beta)) if penalty is not None and beta > 0 else None,
-            row_norm,
-            repeated(gamma) if row_norm is not None else None,
-            bounded=bool(xp.min(UU) >= 0) and bool(xp.min(XU) >= 0),
-        )
         # The best nonnegative multiple of the all-ones code.
         tiny = float(xp.finfo(U.dtype).smallest_normal)
         scale = xp.sum(XU, axis=2) / (xp.abs(xp.sum(UU, axis=(-2, -1))) + tiny)
-        scale = xp.where(scale > 0, scale, xp.zeros_like(scale))
-        return rule, State(XU[:0, ...], scale[:, :, None] * xp.ones_like(XU), (XU,))
+        V = xp.where(scale > 0, scale, xp.zeros_like(scale))[:, :, None] * xp.ones_like(XU)
+        term = penalty(repeated(beta)) if penalty is not None and beta > 0 else None
+        pulls_up = term is not None and term.halves(V)(slice(None))[0] is not None
+        rule = cls(
+            UU,
+            squared_norms,
+            term,
+            row_norm,
+            repeated(gamma) if row_norm is not None else None,
+            bounded=not pulls_up and bool(xp.min(UU) >= 0) and bool(xp.min(XU) >= 0),
+        )
+        return rule, State(XU[:0, ...], V, (XU,))
 
     def residual_norms(self, V: Array, XU: Array) -> Array:
         """``‖x_i − U v_i‖``, shape (n,), from V and XU of shape (1, n, k)."""
@@ -168,7 +158,8 @@ class Codes:
         mixed = V @ self.gram if self.gram.ndim == 2 else (V[:, None, :] @ self.gram)[:, 0, :]
         half = kept[:, None] * (mixed - XU[0, ...])
         if self.penalty is not None:
-            half = half + self.penalty.halves(state.V)(slice(None))[1][0, ...]
+            neg, pos = self.penalty.halves(state.V)(slice(None))
+            half = half + (pos if neg is None else pos - neg)[0, ...]
         rows_a_block = max(1, BLOCK_NUMBERS // (k * k))
         blocks = []
         for start in range(0, n, rows_a_block):

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lognmf.core.arrays import Array, by_rows, namespace, product, total, without_subnormals
+from lognmf.core.arrays import Array, by_rows, kernels, namespace, product, total, without_subnormals
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
-from lognmf.core.solvers import fused
 from lognmf.core.solvers.unit_norm import multiply_on_sphere, unit_columns
 from lognmf.core.terms.protocol import Halves, Penalty
 
@@ -25,7 +24,8 @@ def multiply(F: Array, fit: Halves, penalties: Iterable[Penalty]) -> Array:
     xp = namespace(F)
     tiny = float(xp.finfo(F.dtype).smallest_normal)
     terms = [fit, *(penalty.halves(F) for penalty in penalties)]
-    at_once = fused.multiplied(F, terms)
+    compiled = kernels(F)
+    at_once = None if compiled is None else compiled.multiplied(F, terms)
     if at_once is not None:
         return at_once
 
