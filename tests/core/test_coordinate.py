@@ -124,7 +124,7 @@ class TestTwin:
         np.testing.assert_allclose(rough, np.einsum("ibk,ij,jbk->bk", V, L, V, dtype=float), rtol=1e-4)
         weights = np.array([0.3, 10.0]), np.array([0.01, 1.0]), np.array([0.0, 2.0])
         costs = Costs(problem(X, penalty=penalty, B=2), rows, compiled)
-        ours, twin = (newton_scale(c, U, V, rough, *weights, 9) for c in (costs, replace(costs, work=sweeps)))
+        ours, twin = (newton_scale(c, U, V, rough, weights, 9) for c in (costs, replace(costs, work=sweeps)))
         np.testing.assert_allclose(ours, twin, **tolerance)
         for F in (U, 1e20 * U, 1e31 * U, 1e-17 * U, 0 * U):
             ours, twin = (w.kernels(unit).penalty_sum(F) for w in (compiled, sweeps))
@@ -164,9 +164,9 @@ def test_newton_scale_never_rises_and_finds_the_minimum(penalty, seed, weights):
         smooth = lam * (rough / factors**2).sum(axis=1)
         return alpha * unit.value(U * factors) + beta * unit.value(V / factors) + smooth
 
-    values = [cost(newton_scale(costs, U, V, rough, *weights, times)) for times in range(40)]
+    values = [cost(newton_scale(costs, U, V, rough, weights, times)) for times in range(40)]
     assert (np.diff(values, axis=0) <= 1e-13 * np.array(values[:-1])).all()
-    best = newton_scale(costs, U, V, rough, *weights, 60)
+    best = newton_scale(costs, U, V, rough, weights, 60)
     for factor in (0.9, 1.1):
         assert cost(best) <= cost(best * factor) * (1 + 1e-12)
 

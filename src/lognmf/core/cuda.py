@@ -21,15 +21,9 @@ from lognmf.core.terms.laplacian import GraphHalves
 from lognmf.core.terms.log import LogHalves
 from lognmf.core.terms.protocol import Halves
 
-_COLUMNS = 512
-"""Columns of a program: so few that what a graph gathers from other rows stays in the L2 cache."""
-
-_ENTRIES = 2048
-"""Entries that a program of `squared_residuals` or `nearest` holds."""
-
-_NUMBERS = 1024
-"""Numbers that a program of `kept_share` holds."""
-
+_COLUMNS = 512  # columns of a program: so few that what a graph gathers from other rows stays in the L2 cache
+_ENTRIES = 2048  # entries that a program of `squared_residuals` or `nearest` holds
+_NUMBERS = 1024  # numbers that a program of `kept_share` holds
 SLOPES = {LogHalves: "log", L1Halves: "l1"}
 """The penalties that `multiplied` knows, besides the data fit and the graph."""
 

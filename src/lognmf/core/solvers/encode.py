@@ -30,8 +30,7 @@ from lognmf.core.rule import State
 from lognmf.core.terms.protocol import RowNorm, SeparablePenalty
 from lognmf.core.terms.robust import kept_share, robust_value
 
-BLOCK_NUMBERS = 1 << 16
-"""Entries of the k×k systems that are solved together."""
+BLOCK_NUMBERS = 1 << 16  # entries of the k×k systems that are solved together
 
 
 @dataclass(frozen=True)

@@ -19,26 +19,14 @@ import numpy as np
 from numba.extending import register_jitable
 
 from lognmf.core.arrays import SHARED_PRODUCTS, shared_out
-from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph
 from lognmf.core.terms.protocol import SeparablePenalty
 
-LANES = 32
-"""Rows that a sweep takes together. They are independent, so the innermost loop runs over them."""
+LANES = 32  # rows that a sweep takes together; they are independent, so the innermost loop runs over them
+SHARED_WORK = 1 << 22  # multiplications in a sweep from which it is split over threads
+JOINED = 8  # entries that `penalty_sum` joins to one, if the penalty can: one logarithm for all of them
+JOINED_BELOW = 1e30  # entries up to which so many can be joined without overflow
 
-SHARED_WORK = 1 << 22
-"""Multiplications in a sweep from which it is split over threads."""
-
-JOINED = 8
-"""Entries that `penalty_sum` joins to one, if the penalty can: one logarithm for all of them."""
-
-JOINED_BELOW = 1e30
-"""Entries up to which so many can be joined without overflow."""
-
-_OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "fastmath": {"contract", "reassoc", "nsz"},
-    "error_model": "numpy",
-}
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,17 +77,7 @@ def _unjoined(x, _y):
     return x
 
 
-def _sweep(
-    kernel: Callable[..., None],
-    F: np.ndarray,
-    A: np.ndarray,
-    G: np.ndarray,
-    kept: np.ndarray,
-    rows: ColouredGraph,
-    lam: np.ndarray,
-    weight: np.ndarray,
-    times: int,
-) -> np.ndarray:
+def _sweep(kernel, F, A, G, kept, rows, lam, weight, times):
     """Minimise over one coordinate of each row after another, ``times`` times per row.
 
     The function is ``Σ_i kept_i (f_iᵀ G f_i − 2 a_i·f_i) + lam Tr(FᵀLF) + weight · Σ φ(F)``, over
@@ -110,7 +88,7 @@ def _sweep(
     out = np.array(F, order="C")
     order, bounds, *graph = rows
 
-    def part(order: np.ndarray, bounds: np.ndarray, settings: slice) -> None:
+    def part(order, bounds, settings):
         kernel(out, A, G, kept, order, bounds, *graph, lam, weight, times, settings.start, settings.stop)
 
     n, B, k = F.shape
@@ -122,7 +100,7 @@ def _sweep(
     else:  # so are rows of one colour
         for of_colour in np.split(order, bounds[1:-1]):
 
-            def some(own: slice, of_colour: np.ndarray = of_colour) -> None:
+            def some(own, of_colour=of_colour):
                 part(of_colour[own], np.array([0, own.stop - own.start]), slice(0, 1))
 
             shared_out(some, len(of_colour))

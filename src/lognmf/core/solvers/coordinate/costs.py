@@ -19,8 +19,7 @@ from lognmf.core.terms.l1 import L1
 from lognmf.core.terms.laplacian import Laplacian
 from lognmf.core.terms.robust import kept_share, robust_value
 
-ENOUGH_DIGITS = 1e-3
-"""Share of ‖X‖² down to which the data term may be taken as a difference of sums."""
+ENOUGH_DIGITS = 1e-3  # share of ‖X‖² down to which the data term may be taken as a difference of sums
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import numpy as np
 
 from lognmf.core.arrays import Matrix, dense_rows, gram, product, product_t
 
-POWER_STEPS = 3
-"""Steps of the power method on the residual; the sweeps that follow do the rest."""
+POWER_STEPS = 3  # steps of the power method on the residual; the sweeps that follow do the rest
 
 
 def refilled(

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from lognmf.core.solvers.coordinate.costs import Costs
 
-LONGEST = 0.8
-"""Longest Newton step, in log t, for which descent is proved."""
+LONGEST = 0.8  # longest Newton step, in log t, for which descent is proved
+SETTLED = 1e-3  # a setting is done after a Newton step shorter than this
 
-SETTLED = 1e-3
-"""A setting is done after a Newton step shorter than this."""
+
+Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def newton_scale(
-    costs: Costs,
-    U: np.ndarray,
-    V: np.ndarray,
-    rough: np.ndarray,
-    alpha: np.ndarray,
-    beta: np.ndarray,
-    lam: np.ndarray,
-    times: int,
+    costs: Costs, U: np.ndarray, V: np.ndarray, rough: np.ndarray, weights: Weights, times: int
 ) -> np.ndarray:
     """Factors (B, k) by which to multiply U's columns, and divide V's, by ``times`` Newton steps at most.
 
@@ -31,6 +26,7 @@ def newton_scale(
     ``h(s + δ) − h(s) ≤ h''·((e^2|δ| − 1 − 2|δ|)/4 − δ²)``, which is negative for 0 < |δ| ≤ 0.8; and a
     shorter step in the same direction falls too, since h is convex. No line search is needed.
     """
+    alpha, beta, lam = weights
     factors, moving = np.ones(rough.shape), np.ones(len(rough), dtype=bool)
     for _ in range(times):
         smooth = 2 * lam[:, None] * rough / factors**2
@@ -51,14 +47,7 @@ def newton_scale(
 
 
 def best_scale(
-    costs: Costs,
-    U: np.ndarray,
-    V: np.ndarray,
-    rough: np.ndarray,
-    share: np.ndarray,
-    *,
-    unit_components: bool,
-    times: int,
+    costs: Costs, U: np.ndarray, V: np.ndarray, rough: np.ndarray, share: np.ndarray, times: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Factors (B, k) for the columns of U and of V; a component with an empty side gets zeros.
 
@@ -73,8 +62,8 @@ def best_scale(
         return np.ones(rough.shape), np.ones(rough.shape)
     empty = np.logical_not((U > 0).any(axis=0) & (V > 0).any(axis=0))
     scale = np.ones(empty.shape)
-    if not unit_components and both.any():
-        scale = newton_scale(costs, U, V, rough, alpha, beta, lam, times)
+    if times and both.any():
+        scale = newton_scale(costs, U, V, rough, (alpha, beta, lam), times)
         scale[~both[:, None] | empty] = 1.0
     return (
         np.where(empty & (alpha > 0)[:, None], 0.0, scale),

@@ -31,50 +31,23 @@ from lognmf.core.solvers.coordinate.rescaling import best_scale
 from lognmf.core.solvers.coordinate.working_point import WINDOW, Progress, WorkingPoint, chosen, merge
 from lognmf.core.solvers.unit_norm import unit_columns
 
-SWEEPS = 2
-"""Sweeps of a factor in a step; more are greedy and end in worse minima."""
-
-RESCALINGS = 2
-"""Newton steps towards the best scale in a step."""
-
-FIRST_RESCALINGS = 40
-"""Newton steps towards the best scale of the start."""
-
-FIRST_COST = 0.01
-"""The ramp begins where the penalties cost this share of the data term at U = V = 0."""
-
-SMALLEST_SHARE = 1e-8
-"""The ramp begins with at least this share of the penalties."""
-
-LARGEST_SHARE = 1e-2
-"""The ramp begins with at most this share of the penalties; a tenth of it after `LARGE_ENTRY`."""
-
-LARGE_ENTRY = 30.0
-"""A start with entries above this is so large that a log penalty only counts them."""
-
-STALLED = 1e-4
-"""Empty components are refilled where a step gains at most this share of the objective."""
-
-REVIVAL_SHARE = 0.03
-"""The ramp that follows begins with this share of the penalties."""
-
-IMPROVED = 1e-4
-"""An escape has helped if it lowered the best objective by this share; else there is no other one."""
-
-EXCHANGES = 2
-"""Exchanges of a component after which, if none has helped, there are no more."""
-
-EXCHANGE_STALLED = 1e-5
-"""Components are exchanged where a step gains at most this share of the objective."""
-
-OUTLOOK = 30
-"""An exchange has not helped if this many steps at its pace would not reach the best objective."""
-
-EXACT = 1e-12
-"""A fit whose objective is at most this share of that of U = V = 0 is exact: no exchanges."""
-
-PATIENCE = 100
-"""Fall back to U = V = 0 if this many steps at the current pace would still not beat it."""
+SWEEPS = 2  # sweeps of a factor in a step; more are greedy and end in worse minima
+RESCALINGS = 2  # Newton steps towards the best scale in a step
+FIRST_RESCALINGS = 40  # Newton steps towards the best scale of the start
+FIRST_COST = 0.01  # the ramp begins where the penalties cost this share of the data term at U = V = 0
+SMALLEST_SHARE = 1e-8  # the ramp begins with at least this share of the penalties
+LARGEST_SHARE = 1e-2  # the ramp begins with at most this share of the penalties
+LARGE_ENTRY = 30.0  # a log penalty only counts entries above this: a tenth of LARGEST_SHARE is the limit then
+STALLED = 1e-4  # empty components are refilled where a step gains at most this share of the objective
+REVIVAL_SHARE = 0.03  # the ramp after such a refill begins with this share of the penalties
+IMPROVED = 1e-4  # an escape has helped if it lowered the best objective by this share; else it is the last
+    1e-4  # an escape has helped if it lowered the best objective by this share; if not, it was the last
+)
+EXCHANGES = 2  # exchanges of a component after which, if none has helped, there are no more
+EXCHANGE_STALLED = 1e-5  # components are exchanged where a step gains at most this share of the objective
+OUTLOOK = 30  # an exchange has not helped if this many steps at its pace would not reach the best objective
+EXACT = 1e-12  # a fit whose objective is at most this share of that of U = V = 0 is exact: no exchanges
+PATIENCE = 100  # fall back to U = V = 0 if this many steps at the current pace would still not beat it
 
 
 @dataclass(frozen=True)
@@ -178,7 +151,7 @@ class CoordinateDescent:
         V = costs.on_V.sweep(V, XU, UU, kept, costs.rows_of_V, lam, beta * ease, SWEEPS)
         fit_value, kept = costs.fit_value(U, V, XU, UU)
         rough = costs.roughness(V)
-        scale, inverse = self._best_scale(U, V, rough, ease, RESCALINGS)
+        scale, inverse = best_scale(costs, U, V, rough, ease, 0 if self.unit_components else RESCALINGS)
         last_V = old.V
         if (scale != 1).any() or (inverse != 1).any():
             U, swept_U, XU = (work.scaled(F, scale) for F in (U, swept_U, XU))
@@ -194,11 +167,6 @@ class CoordinateDescent:
             U, XV, VV, np.zeros((0, B)), without_edges(p), np.zeros(B), alpha, SWEEPS
         )
 
-    def _best_scale(
-        self, U: np.ndarray, V: np.ndarray, rough: np.ndarray, share: np.ndarray, times: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return best_scale(self.costs, U, V, rough, share, unit_components=self.unit_components, times=times)
-
     def _at_best_scale(self, given: WorkingPoint) -> tuple[np.ndarray, np.ndarray]:
         """The multiple of ``V Uᵀ`` that fits the data best, in the best balance of U and V."""
         U, V, scaled = given.U, given.V, self.costs.work.scaled
@@ -209,7 +177,7 @@ class CoordinateDescent:
             return U, scaled(V, t)
         U, V = scaled(U, t**0.5), scaled(V, t**0.5)
         rough, share = self.costs.roughness(V), np.ones(given.batch)
-        scale, inverse = self._best_scale(U, V, rough, share, FIRST_RESCALINGS)
+        scale, inverse = best_scale(self.costs, U, V, rough, share, FIRST_RESCALINGS)
         return scaled(U, scale), scaled(V, inverse)
 
     def _zero_if_better(self, point: WorkingPoint) -> WorkingPoint:

@@ -6,29 +6,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-WINDOW = 5
-"""Steps over which the pace is measured: a single step may have been rejected."""
-
-RAMP_STEPS = 4
-"""Steps of the ramp per power of ten by which the penalties grow."""
-
-RAMP_MOMENTUM = 0.3
-"""Momentum of all steps on the ramp."""
-
-FIRST_MOMENTUM = 0.5
-"""Momentum of the first extrapolated step after the ramp."""
-
-MOMENTUM_GROWTH = 1.05
-"""An accepted step multiplies the momentum by this (Ang and Gillis 2019)."""
-
-MOMENTUM_SHRINKAGE = 1.5
-"""A rejected step divides the momentum by this, and caps it at its previous value."""
-
-CAP_GROWTH = 1.01
-"""An accepted step multiplies the cap of the momentum by this."""
-
-LARGEST_CAP = 0.9999
-"""The cap of the momentum stays below this."""
+WINDOW = 5  # steps over which the pace is measured: a single step may have been rejected
+RAMP_STEPS = 4  # steps of the ramp per power of ten by which the penalties grow
+RAMP_MOMENTUM = 0.3  # momentum of all steps on the ramp
+FIRST_MOMENTUM = 0.5  # momentum of the first extrapolated step after the ramp
+MOMENTUM_GROWTH = 1.05  # an accepted step multiplies the momentum by this (Ang and Gillis 2019)
+MOMENTUM_SHRINKAGE = 1.5  # a rejected step divides the momentum by this, and caps it at its previous value
+CAP_GROWTH = 1.01  # an accepted step multiplies the cap of the momentum by this
+LARGEST_CAP = 0.9999  # the cap of the momentum stays below this
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,16 +52,9 @@ class Progress:
 
     def on_ramp(self, share: np.ndarray) -> Progress:
         """The same at the beginning of a ramp from ``share`` (B,) of the penalties; 1 means no ramp."""
-        one = np.ones(len(share))
-        return replace(
-            self,
-            age=0 * one,
-            share=share,
-            ramp=np.ceil(-RAMP_STEPS * np.log10(share)),
-            momentum=FIRST_MOMENTUM * one,
-            cap=one,
-            plain=one,
-        )
+        none, one, ramp = np.zeros(len(share)), np.ones(len(share)), np.ceil(-RAMP_STEPS * np.log10(share))
+        momentum = FIRST_MOMENTUM * one
+        return replace(self, age=none, share=share, ramp=ramp, momentum=momentum, cap=one, plain=one)
 
     def at(self, value: np.ndarray) -> Progress:
         """The same, but at the objective ``value`` (B,)."""
