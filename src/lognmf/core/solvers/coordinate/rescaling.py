@@ -11,7 +11,6 @@ from lognmf.core.solvers.coordinate.costs import Costs
 LONGEST = 0.8  # longest Newton step, in log t, for which descent is proved
 SETTLED = 1e-3  # a setting is done after a Newton step shorter than this
 
-
 Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 

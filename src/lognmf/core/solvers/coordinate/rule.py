@@ -41,8 +41,6 @@ LARGE_ENTRY = 30.0  # a log penalty only counts entries above this: a tenth of L
 STALLED = 1e-4  # empty components are refilled where a step gains at most this share of the objective
 REVIVAL_SHARE = 0.03  # the ramp after such a refill begins with this share of the penalties
 IMPROVED = 1e-4  # an escape has helped if it lowered the best objective by this share; else it is the last
-    1e-4  # an escape has helped if it lowered the best objective by this share; if not, it was the last
-)
 EXCHANGES = 2  # exchanges of a component after which, if none has helped, there are no more
 EXCHANGE_STALLED = 1e-5  # components are exchanged where a step gains at most this share of the objective
 OUTLOOK = 30  # an exchange has not helped if this many steps at its pace would not reach the best objective
