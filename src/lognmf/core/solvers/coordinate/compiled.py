@@ -48,33 +48,29 @@ class Kernels(NamedTuple):
 
 def kernels(penalty: SeparablePenalty) -> Kernels:
     """The loops for ``penalty``."""
-    joined = getattr(penalty, "joined", None)
-    return _kernels_of(penalty.cost, penalty.slope, penalty.bend, penalty.minimum, joined)
+    optional = (getattr(penalty, name, None) for name in ("bend", "joined"))
+    return _kernels_of(penalty.cost, penalty.slope, penalty.minimum, *optional)
 
 
 @functools.cache
-def _kernels_of(cost, slope, bend, minimum, joined) -> Kernels:
-    """The loops for a penalty with these scalar functions."""
-    codes = [f.__code__ for f in (cost, slope, bend, minimum, joined) if f is not None]
-    for function in (cost, slope, bend, minimum, joined or _unjoined):
+def _kernels_of(cost, slope, minimum, bend, joined) -> Kernels:
+    """The loops for a penalty with these scalar functions, the last two of which may be None."""
+    functions = [f for f in (cost, slope, minimum, bend, joined) if f is not None]
+    for function in functions:
         _register(function)
     # The cache knows a function by its name only; with the version it sees a changed formula.
-    version = zlib.crc32(repr([(c.co_code, c.co_consts, c.co_names) for c in codes]).encode())
+    codes = [(f.__code__.co_code, f.__code__.co_consts, f.__code__.co_names) for f in functions]
+    version = zlib.crc32(repr(codes).encode())
     return Kernels(
         functools.partial(_sweep, _sweep_kernel(minimum, version)),
         _sphere_kernel(slope, version),
-        _sum_kernel(cost, joined or _unjoined, JOINED if joined else 1, version),
-        _scale_kernel(slope, bend, version),
+        _sum_kernel(cost, joined or max, JOINED if joined else 1, version),
+        _scale_kernel(slope, bend or slope, bend is not None, version),
     )
 
 
 _register = functools.cache(register_jitable(**_OPTIONS))
 """Lets numba inline a plain function. (A dispatcher in a closure would defeat the cache on disk.)"""
-
-
-def _unjoined(x, _y):
-    """In the place of `joined` where a penalty has none; never called."""
-    return x
 
 
 def _sweep(kernel, F, A, G, kept, rows, lam, weight, times):
@@ -245,10 +241,13 @@ def _sum_kernel(cost, joined, most, version):
     return penalty_sum
 
 
-def _scale_kernel(slope, bend, version):
+def _scale_kernel(slope, bend, has_bend, version):
     @_compiled
     def scale_derivatives(F, scale):
-        """First and second derivative in s of ``Σ φ(eˢ f_j)`` for every column, at ``eˢ = scale`` (B, k)."""
+        """First and second derivative in s of ``Σ φ(eˢ f_j)`` for every column, at ``eˢ = scale`` (B, k).
+
+        Without a `bend` the second one is that of a bound: a concave φ lies below its tangent.
+        """
         _ = version
         n, B, k = F.shape
         first, second = np.zeros((B, k)), np.zeros((B, k))
@@ -256,8 +255,9 @@ def _scale_kernel(slope, bend, version):
             for b in range(B):
                 for r in range(k):
                     x = F[i, b, r] * scale[b, r]
-                    first[b, r] += x * slope(x)
-                    second[b, r] += bend(x)
+                    change = x * slope(x)
+                    first[b, r] += change
+                    second[b, r] += bend(x) if has_bend else change
         return first, second
 
     return scale_derivatives

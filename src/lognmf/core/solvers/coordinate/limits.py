@@ -14,8 +14,7 @@ from lognmf.core.solvers.coordinate.costs import squared_norms
 from lognmf.core.terms.laplacian import Laplacian
 from lognmf.core.terms.protocol import Penalty
 
-SCALAR_FUNCTIONS = ("cost", "slope", "bend", "minimum")
-"""Static methods of `SeparablePenalty` that sweeps and rescaling compile."""
+SCALAR_FUNCTIONS = ("cost", "slope", "minimum")  # static methods of `SeparablePenalty`
 
 
 def refuses(problem: Problem) -> str | None:

@@ -20,8 +20,8 @@ def newton_scale(
     """Factors (B, k) by which to multiply U's columns, and divide V's, by ``times`` Newton steps at most.
 
     With the factor written as e^s, the objective depends on s by
-    ``h(s) = alpha Σ φ(e^s u) + beta Σ φ(e^−s v) + lam q e^−2s``, q the ``rough``ness. For the log and ℓ1
-    penalties each term is convex in s and has ``|h'''| ≤ 2 h''``, hence a Newton step δ gives
+    ``h(s) = alpha Σ φ(e^s u) + beta Σ φ(e^−s v) + lam q e^−2s``, q the ``rough``ness. Each term, or the
+    bound that replaces it, is convex in s and has ``|h'''| ≤ 2 h''``, hence a Newton step δ gives
     ``h(s + δ) − h(s) ≤ h''·((e^2|δ| − 1 − 2|δ|)/4 − δ²)``, which is negative for 0 < |δ| ≤ 0.8; and a
     shorter step in the same direction falls too, since h is convex. No line search is needed.
     """
