@@ -445,3 +445,28 @@ def test_another_process_finds_the_compiled_loops_on_disk():
     """
     run(program)
     assert run(program).splitlines()[1] == "{}"
+
+
+def test_a_changed_formula_is_compiled_anew(tmp_path):
+    """Also where only a constant of its module has changed, which numba's own cache does not see."""
+    formula = """
+        SCALE = {}
+        class Scaled:
+            weight = None
+            @staticmethod
+            def cost(x):
+                return SCALE * x
+            slope = minimum = cost
+    """
+    program = f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        sys.dont_write_bytecode = True
+        import numpy as np
+        from lognmf.core.solvers.coordinate import compiled
+        from own_penalty import Scaled
+        print(compiled.kernels(Scaled).penalty_sum(np.ones((3, 1, 2)))[0])
+    """
+    for scale in (2.0, 3.0):
+        (tmp_path / "own_penalty.py").write_text(textwrap.dedent(formula.format(scale)))
+        assert float(run(program)) == 6 * scale

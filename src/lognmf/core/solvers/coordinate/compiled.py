@@ -58,19 +58,24 @@ def _kernels_of(cost, slope, minimum, bend, joined) -> Kernels:
     functions = [f for f in (cost, slope, minimum, bend, joined) if f is not None]
     for function in functions:
         _register(function)
-    # The cache knows a function by its name only; with the version it sees a changed formula.
-    codes = [(f.__code__.co_code, f.__code__.co_consts, f.__code__.co_names) for f in functions]
-    version = zlib.crc32(repr(codes).encode())
+    version = zlib.crc32(repr([_formula(function) for function in functions]).encode())
     return Kernels(
         functools.partial(_sweep, _sweep_kernel(minimum, version)),
         _sphere_kernel(slope, version),
-        _sum_kernel(cost, joined or max, JOINED if joined else 1, version),
+        _sum_kernel(cost, joined or max, JOINED if joined else 1, version),  # max is not called
         _scale_kernel(slope, bend or slope, bend is not None, version),
     )
 
 
 _register = functools.cache(register_jitable(**_OPTIONS))
 """Lets numba inline a plain function. (A dispatcher in a closure would defeat the cache on disk.)"""
+
+
+def _formula(function: Callable[..., float]) -> tuple[Any, ...]:
+    """What a function computes. Numba's cache on disk knows only its name and would miss a changed formula."""
+    code, cells = function.__code__, function.__closure__ or ()
+    constants = [function.__globals__.get(name) for name in code.co_names]
+    return code.co_code, code.co_consts, code.co_names, constants, [cell.cell_contents for cell in cells]
 
 
 def _sweep(kernel, F, A, G, kept, rows, lam, weight, times):
