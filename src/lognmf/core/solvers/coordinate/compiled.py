@@ -72,7 +72,7 @@ _register = functools.cache(register_jitable(**_OPTIONS))
 
 
 def _formula(function: Callable[..., float]) -> tuple[Any, ...]:
-    """What a function computes. Numba's cache on disk knows only its name and would miss a changed formula."""
+    """What a function computes. Numba's cache on disk knows its name only and misses a changed formula."""
     code, cells = function.__code__, function.__closure__ or ()
     constants = [function.__globals__.get(name) for name in code.co_names]
     return code.co_code, code.co_consts, code.co_names, constants, [cell.cell_contents for cell in cells]

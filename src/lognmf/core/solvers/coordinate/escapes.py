@@ -1,7 +1,7 @@
-"""Ways out of a minimum that is only local: components that could serve elsewhere.
+"""Ways out of a local minimum: components are moved to where they reduce the residual.
 
-Each gives a new point that is worse at first. The solver goes its way from there, and what it
-reports is still the best point so far.
+Each gives a new point that is worse at first. The solver continues from there and still reports the
+best point so far.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def refilled(
 ) -> tuple[np.ndarray, np.ndarray]:
     """U and V with their ``empty`` components (B, k) filled, in the settings that are ``due`` (B,).
 
-    Penalties may kill a component for good that would serve elsewhere. Each one gets a sample that
-    fits badly by its ``squared`` residual (n, B).
+    Penalties may empty a component for good that could be used elsewhere. Each one gets a sample with a
+    large ``squared`` residual (n, B).
     """
     U, V = U.copy(), V.copy()
     for b in np.flatnonzero(due):
@@ -38,10 +38,10 @@ def refilled(
 def exchanged(
     X: Matrix, U: np.ndarray, V: np.ndarray, squared: np.ndarray, rank: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """U and V with one component of every setting exchanged for what the residual asks for most.
+    """U and V with one component of every setting replaced by the leading part of the residual.
 
-    Which one goes: the least needed, or the next after it, by ``rank`` (B,) in the order of `needs`.
-    What comes: the leading nonnegative part of the residual, from the sample that fits worst.
+    The component of this ``rank`` (B,) in the order of `needs` goes; 0 is the least needed one. The
+    nonnegative power method finds the new one, from the sample with the largest residual.
     """
     u = np.stack(
         [
