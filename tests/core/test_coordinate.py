@@ -441,7 +441,7 @@ def test_another_process_finds_the_compiled_loops_on_disk():
         from lognmf.core.terms import Log
         penalty_sum = compiled.kernels(Log).penalty_sum
         print(penalty_sum(np.ones((3, 1, 2))))
-        print(dict(penalty_sum.stats.cache_misses))
+        print(dict(penalty_sum.args[0].stats.cache_misses))
     """
     run(program)
     assert run(program).splitlines()[1] == "{}"

@@ -62,7 +62,7 @@ def _kernels_of(cost, slope, minimum, bend, joined) -> Kernels:
     return Kernels(
         functools.partial(_sweep, _sweep_kernel(minimum, version)),
         _sphere_kernel(slope, version),
-        _sum_kernel(cost, joined or max, JOINED if joined else 1, version),  # max is not called
+        functools.partial(_penalty_sum, _sum_kernel(cost, joined or max, version), joined is not None),
         _scale_kernel(slope, bend or slope, bend is not None, version),
     )
 
@@ -224,14 +224,17 @@ def _sphere_kernel(slope, version):
     return sphere_sweep
 
 
-def _sum_kernel(cost, joined, most, version):
+def _penalty_sum(kernel, can_join, F):
+    """``Σ φ(F)`` of every setting, (B,), in float64."""
+    return kernel(F, JOINED if can_join and F.max() < JOINED_BELOW else 1)
+
+
+def _sum_kernel(cost, joined, version):
     @_compiled
-    def penalty_sum(F):
-        """``Σ φ(F)`` of every setting, (B,), in float64."""
+    def penalty_sum(F, together):
         _ = version
         n, B, k = F.shape
         out, entry = np.zeros(B), np.empty(k)
-        together = most if F.max() < JOINED_BELOW else 1
         for b in range(B):
             for first in range(0, n, together):
                 for r in range(k):
@@ -256,14 +259,14 @@ def _scale_kernel(slope, bend, has_bend, version):
         _ = version
         n, B, k = F.shape
         first, second = np.zeros((B, k)), np.zeros((B, k))
-        for i in range(n):
-            for b in range(B):
+        for b in range(B):
+            own_first, own_second, own_scale = first[b], second[b], scale[b]
+            for i in range(n):
                 for r in range(k):
-                    x = F[i, b, r] * scale[b, r]
-                    change = x * slope(x)
-                    first[b, r] += change
-                    second[b, r] += bend(x) if has_bend else change
-        return first, second
+                    x = F[i, b, r] * own_scale[r]
+                    own_first[r] += x * slope(x)
+                    own_second[r] += bend(x)
+        return first, second if has_bend else first
 
     return scale_derivatives
 
