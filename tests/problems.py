@@ -8,6 +8,7 @@ import pytest
 
 from lognmf.core.arrays import like
 from lognmf.core.data import InMemory
+from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, Laplacian, Robust
 from lognmf.graph import knn_graph
 
@@ -34,6 +35,14 @@ def fits(X, weight):
 def fit_of(name, gamma):
     """The data fit called ``name``: a loss or a row norm with the weights ``gamma`` (B,)."""
     return Robust(ROW_NORMS[name](), gamma) if name in ROW_NORMS else LOSSES[name](InMemory(np.zeros((1, 1))))
+
+
+def code_problem(X, *, M=None, penalty=None, beta=0.0, row_norm=None, gamma=0.0):
+    """What the codes of samples minimise: one weight per sample."""
+    data = InMemory(X, M)
+    weights = {name: like(np.full(X.shape[0], w), data.pattern) for name, w in (("b", beta), ("g", gamma))}
+    fit = LOSSES["frobenius"](data) if row_norm is None else Robust(row_norm, weights["g"])
+    return Problem(data, fit, on_V=(penalty(weights["b"]),) if penalty is not None and beta > 0 else ())
 
 
 class Cut:

@@ -1,5 +1,7 @@
 """Codes for a fixed basis: exact against other solvers, monotone, whatever the parts are like."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,8 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from lognmf.core.loop import iterate
-from lognmf.core.solvers import Codes
+from lognmf.core.rule import State
+from lognmf.core.solvers.encode import Codes
 from lognmf.core.terms import PENALTIES, ROW_NORMS
+from problems import code_problem
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -19,7 +23,7 @@ def parts(rng, p, k, likeness):
 
 
 def solve(X, U, **options):
-    rule, state = Codes.of(X, U, **options)
+    rule, state = Codes.of(code_problem(X, **options), U)
     return rule, iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2)
 
 
@@ -52,7 +56,7 @@ def test_no_step_raises_the_objective(penalty, row_norm, seed, likeness, beta):
     options = {"penalty": PENALTIES[penalty], "beta": beta}
     if row_norm:
         options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 10 ** rng.uniform(-2, 1)}
-    rule, state = Codes.of(X, U, **options)
+    rule, state = Codes.of(code_problem(X, **options), U)
     value = rule.value(state)
     for _ in range(15):
         state = rule.step(state)
@@ -95,3 +99,36 @@ def test_dead_and_equal_parts(rng, penalty, row_norm, dtype):
     assert np.isfinite(V).all()
     assert (V >= 0).all()
     assert V.dtype == dtype
+
+
+@dataclass(frozen=True)
+class Near:
+    """``weight · Σ (F − 1/2)²``, whose gradient has a negative half."""
+
+    weight: np.ndarray
+
+    def value(self, F):
+        return self.weight * np.sum((F - 0.5) ** 2, axis=(0, 2))
+
+    def halves(self, F):
+        wide = self.weight[:, None]
+        return lambda rows: (wide / 2 + 0 * F[rows], wide * F[rows])
+
+    def minimise(self, curvature, slope, weight, at):
+        return np.maximum((slope + weight / 2) / (curvature + weight), 0) + 0 * at
+
+    def take(self, index):
+        return Near(self.weight[index])
+
+
+@pytest.mark.parametrize(("weight", "size"), [(0.01, 1.0), (100.0, 0.1)])
+def test_both_halves_of_a_penalty_count(weight, size, rng):
+    """Against least squares with further rows: √weight · (v − 1/2)."""
+    U, X = rng.random((12, 5)), size * rng.random((30, 12))
+    rule, state = Codes.of(code_problem(X, penalty=Near, beta=weight), U)
+    stacked = np.concatenate([U, weight**0.5 * np.eye(5)])
+    exact = np.array([nnls(stacked, np.concatenate([x, weight**0.5 * np.full(5, 0.5)]))[0] for x in X])
+    best = State(state.U, exact[None], state.aux)
+    assert (rule.value(best) <= rule.value(rule.step(best)) + 1e-12).all()
+    np.testing.assert_allclose(rule._exact(best)[0], exact[None], atol=1e-9)
+    np.testing.assert_allclose(solve(X, U, penalty=Near, beta=weight)[1].state.V[0], exact, atol=1e-5)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import CoordinateDescent
 from lognmf.core.solvers.coordinate import escapes
-from lognmf.core.solvers.coordinate import rule as fast
+from lognmf.core.solvers.coordinate import rule as coordinate_rule
 from lognmf.core.terms import Frobenius
 from lognmf.models.log_sparse import regularised
 from problems import factors, samples
@@ -15,7 +16,8 @@ from problems import factors, samples
 
 def plain(X, B=1):
     nothing = np.zeros(B)
-    return regularised(Frobenius.of(X), W=None, alpha=nothing, beta=nothing, lam=nothing, penalty="log")
+    weights = dict.fromkeys(("alpha", "beta", "lam"), nothing)
+    return regularised(InMemory(X), Frobenius(), W=None, penalty="log", **weights)
 
 
 def squared_residuals(X, U, V):
@@ -58,7 +60,7 @@ class TestExchanged:
         X = V @ U.T
         U[:, 2], V[:, 2] = U[:, 0], 0.01 * V[:, 0]
         old = U[:, None, :], V[:, None, :]
-        new = escapes.exchanged(form(X), *old, squared_residuals(X, *old), np.zeros(1))
+        new = escapes.exchanged(InMemory(form(X)), *old, squared_residuals(X, *old), np.zeros(1))
         assert new[0].dtype == new[1].dtype == dtype
         changed = np.flatnonzero((new[0] != old[0]).any(axis=(0, 1)))
         assert changed.tolist() == [2]
@@ -69,10 +71,10 @@ class TestExchanged:
         X = samples(rng, 20, 11).astype(dtype)
         U, V = (F.astype(dtype) for F in factors(rng, X, 2, 4))
         squared = squared_residuals(X, U, V)
-        both = escapes.exchanged(form(X), U, V, squared, np.array([0, 2]))
+        both = escapes.exchanged(InMemory(form(X)), U, V, squared, np.array([0, 2]))
         for b, rank in enumerate((0, 2)):
             one = escapes.exchanged(
-                form(X), U[:, b : b + 1], V[:, b : b + 1], squared[:, b : b + 1], np.array([rank])
+                InMemory(form(X)), U[:, b : b + 1], V[:, b : b + 1], squared[:, b : b + 1], np.array([rank])
             )
             for ours, theirs in zip(both, one, strict=True):
                 np.testing.assert_allclose(
@@ -85,7 +87,7 @@ def test_refilled_are_the_empty_ones_of_what_is_due(rng):
     U, V = factors(rng, X, 2, 4)
     U[:, :, 1] = V[:, :, 1] = 0
     empty = np.tile([False, True, False, False], (2, 1))
-    new = escapes.refilled(X, U, V, squared_residuals(X, U, V), empty, np.array([True, False]))
+    new = escapes.refilled(InMemory(X), U, V, squared_residuals(X, U, V), empty, np.array([True, False]))
     assert (new[0][:, 0, 1] > 0).any()
     assert np.count_nonzero(new[1][:, 0, 1]) == 1
     for ours, old in zip(new, (U, V), strict=True):
@@ -105,7 +107,7 @@ class TestSolver:
         for solution in found:
             objective = solution.history["objective"][:, 0]
             assert (np.diff(objective) <= 1e-12 * objective[:-1]).all()
-        monkeypatch.setattr(fast, "EXCHANGES", -1)
+        monkeypatch.setattr(coordinate_rule, "EXCHANGES", -1)
         without = [self.run(X, 10, seed) for seed in range(12)]
         ours, theirs = (np.array([s.objective[0] for s in runs]) for runs in (found, without))
         assert (ours <= theirs * (1 + 1e-5)).all()

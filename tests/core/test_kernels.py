@@ -9,18 +9,19 @@ import sys
 
 import numpy as np
 import pytest
-from lognmf.core.terms.halves import FitHalves
 
 from lognmf import knn_graph
 from lognmf.clustering.kmeans import kmeans
 from lognmf.clustering.lloyd import Points, assign
 from lognmf.core import arrays
-from lognmf.core.arrays import like, product, scale_rows, to_numpy
-from lognmf.core.solvers import Multiplicative, fused
-from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Robust, Weighted
+from lognmf.core.arrays import like, scale_rows, to_numpy
+from lognmf.core.data import InMemory
+from lognmf.core.solvers import Multiplicative
+from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Weighted
+from lognmf.core.terms.protocol import FitHalves
 from lognmf.core.terms.robust import kept_share
 from lognmf.models.log_sparse import regularised
-from problems import factors, samples
+from problems import factors, fit_of, samples
 
 
 @pytest.fixture(params=["float64", "float32"])
@@ -40,13 +41,15 @@ def home(request, monkeypatch):
     return torch.zeros(1, dtype=dtype)
 
 
+def multiplied(F, terms):
+    return arrays.kernels(F).multiplied(F, terms)
+
+
 def problem(home, X, fit, penalty, lam=1.0):
     data, weights = like(X, home), [like(np.array(w), home) for w in ([0.0, 0.3, 9.0], [0.2, 0.0, 2.0])]
     gamma, lam = like(np.array([0.1, 1.0, 1000.0]), home), like(np.array([0.5, 0.0, 10.0]) * lam, home)
-    data_fit = Frobenius.of(data) if fit == "frobenius" else Robust.of(data, ROW_NORMS[fit](), gamma)
-    return regularised(
-        data_fit, W=knn_graph(X, 3), alpha=weights[0], beta=weights[1], lam=lam, penalty=penalty
-    )
+    weights = {"alpha": weights[0], "beta": weights[1], "lam": lam}
+    return regularised(InMemory(data), fit_of(fit, gamma), W=knn_graph(X, 3), penalty=penalty, **weights)
 
 
 CASES = list(itertools.product(["frobenius", *ROW_NORMS], PENALTIES, [0.0, 1.0]))
@@ -63,7 +66,7 @@ def test_a_step_is_its_plain_twin(home, fit, penalty, lam, rng, monkeypatch):
         state = rule.start(U, V)
         for _ in range(5):
             state = rule.step(state)
-        squared = rule.problem.fit.squared_residuals(state.U, state.V, *state.aux)
+        squared = rule.problem.fit.squared_residuals(rule.problem.data, *rule.factors(state))
         return [to_numpy(x) for x in (state.U, state.V, squared, rule.value(state))]
 
     assert arrays.kernels(V) is not None
@@ -106,23 +109,23 @@ def test_zeros_stay_and_nan_shows(home):
     torch = sys.modules["torch"]
     F, A = torch.zeros_like(home).repeat(4, 2, 3), torch.ones_like(home).repeat(4, 2, 3)
     P = torch.zeros_like(home).repeat(2, 3, 3)
-    assert (fused.multiplied(F, [FitHalves(F, A, P)]) == 0).all()
+    assert (multiplied(F, [FitHalves(F, A, P)]) == 0).all()
     A[1, 1, 2] = float("nan")
-    found = fused.multiplied(F + 1, [FitHalves(F + 1, A, P + 1)])
+    found = multiplied(F + 1, [FitHalves(F + 1, A, P + 1)])
     assert found.isnan().sum() == 1
     tiny = torch.finfo(F.dtype).smallest_normal
     below = [FitHalves(F + 1, torch.full_like(F, 1e-9), P + 1e-8 / tiny)]  # to tiny / 30
-    assert (fused.multiplied(F + 1, below) == 0).all()
+    assert (multiplied(F + 1, below) == 0).all()
 
 
 def test_many_columns(home, rng):
     """More columns than a program holds, and a number of settings that no block divides."""
     X = samples(rng, 5, 4)
     U, V = (like(F, home) for F in factors(rng, X, 301, 7))
-    fit = Frobenius.of(like(X, home))
-    halves = fit.halves_V(U, V, product(fit.X, U), None, U)
+    data = InMemory(like(X, home))
+    halves = Frobenius().halves_V(data, U, V, data.times(U), V[:0, :, 0], U)
     neg, pos = halves(slice(None))
-    np.testing.assert_allclose(to_numpy(fused.multiplied(V, [halves])), to_numpy(V * neg / pos), rtol=1e-5)
+    np.testing.assert_allclose(to_numpy(multiplied(V, [halves])), to_numpy(V * neg / pos), rtol=1e-5)
 
 
 @pytest.mark.parametrize("K", [1, 3, 37])
@@ -142,13 +145,13 @@ def test_nearest_centres(home, K, rng, monkeypatch):
 def test_unknown_terms_are_left_to_the_plain_formula(home, rng):
     X = samples(rng, 6, 4)
     U, V = (like(F, home) for F in factors(rng, X, 2, 3))
-    fit = Weighted.of(like(X, home), like(np.ones_like(X), home))
-    assert fused.multiplied(V, [fit.halves_V(U, V, product(fit.X, U), None, U)]) is None
+    data = InMemory(like(X, home), like(np.ones_like(X), home))
+    assert multiplied(V, [Weighted().halves_V(data, U, V, data.times(U), V[:0, :, 0], U)]) is None
     known = FitHalves(V, V, like(np.ones((2, 3, 3)), home))
     penalty = PENALTIES["log"](like(np.ones(2), home)).halves(V)
-    assert fused.multiplied(V, [known, penalty]) is not None
-    assert fused.multiplied(V, [known, penalty, penalty]) is None
-    assert fused.multiplied(V, [penalty]) is None
+    assert multiplied(V, [known, penalty]) is not None
+    assert multiplied(V, [known, penalty, penalty]) is None
+    assert multiplied(V, [penalty]) is None
 
 
 def test_without_triton_there_are_no_kernels(monkeypatch):

@@ -7,10 +7,11 @@ from lognmf import MODELS, knn_graph
 from lognmf.core.arrays import is_torch, like, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
-from lognmf.core.solvers import SOLVERS, Codes
+from lognmf.core.solvers import SOLVERS
+from lognmf.core.solvers.encode import Codes
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, Frobenius
 from lognmf.models.log_sparse import regularised
-from problems import factors, fit_of, monotone, pattern, samples
+from problems import code_problem, factors, fit_of, monotone, pattern, samples
 
 WEIGHTS = np.array([[0.0, 0.01, 1.0], [0.1, 0.01, 0.5], [1.0, 0.0, 10.0], [0.5, 0.1, 1.0]])
 
@@ -51,7 +52,8 @@ def test_codes_equal_numpy(home, row_norm, rng):
     def codes(home):
         norm = None if row_norm is None else ROW_NORMS[row_norm]()
         rule, state = Codes.of(
-            like(X, home), like(U, home), penalty=PENALTIES["log"], beta=0.01, row_norm=norm, gamma=0.5
+            code_problem(like(X, home), penalty=PENALTIES["log"], beta=0.01, row_norm=norm, gamma=0.5),
+            like(U, home),
         )
         return to_numpy(iterate(rule, state, max_iter=100, tol=1e-8, eval_every=5).state.V)
 

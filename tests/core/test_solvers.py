@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
-from lognmf.core.solvers import SOLVERS, Codes
+from lognmf.core.solvers import SOLVERS
+from lognmf.core.solvers.encode import Codes
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
-from problems import Cut, factors, fit_of, samples
+from problems import Cut, code_problem, factors, fit_of, samples
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
 FITS = ["frobenius", *ROW_NORMS]
@@ -159,7 +160,9 @@ class TestCodes:
         rng = np.random.default_rng(seed)
         X, U = samples(rng), rng.random((9, 3))
         norm = None if row_norm is None else ROW_NORMS[row_norm]()
-        rule, state = Codes.of(X, U, penalty=PENALTIES[penalty], beta=beta, row_norm=norm, gamma=gamma)
+        rule, state = Codes.of(
+            code_problem(X, penalty=PENALTIES[penalty], beta=beta, row_norm=norm, gamma=gamma), U
+        )
         solution = iterate(rule, state, max_iter=200, tol=0, eval_every=1)
         objective = solution.history["objective"]
         assert (np.diff(objective, axis=0) <= 1e-12 + 1e-12 * np.abs(objective[:-1])).all()
@@ -175,7 +178,7 @@ class TestCodes:
         from scipy.optimize import nnls
 
         X, U = rng.random((15, 9)), rng.random((9, 4))
-        rule, state = Codes.of(X, U)
+        rule, state = Codes.of(code_problem(X), U)
         V = iterate(rule, state, max_iter=2000, tol=1e-14).state.V[0]
         np.testing.assert_allclose(V, [nnls(U, x)[0] for x in X], atol=1e-5)
 

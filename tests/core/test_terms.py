@@ -97,14 +97,84 @@ def test_one_coordinate_descends(name, rng):
     penalty = PENALTIES[name](weight)
 
     def value(x):
-        size = np.log1p(x) if name == "log" else x
-        return curvature * x**2 - 2 * slope * x + weight * size
+        return curvature * x**2 - 2 * slope * x + penalty.value(x[None, :, None])
 
     best = penalty.minimise(curvature, slope, weight, at)
     assert (best >= 0).all()
     assert (value(best) <= value(at) + 1e-12).all()
     for change in (-1e-4, 1e-4):
         assert (value(best) <= value(np.maximum(best + change, 0)) + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", list(PENALTIES))
+class TestScalarFunctions:
+    """φ for one number, as coordinate descent uses it, against the formulas for arrays."""
+
+    x = np.concatenate([[0.0], np.logspace(-18, 12, 61)])
+
+    @pytest.fixture
+    def penalty(self, name):
+        return PENALTIES[name](np.ones(1))
+
+    def test_cost_and_slope(self, penalty):
+        for x in self.x.tolist():
+            F = np.full((1, 1, 1), x)
+            np.testing.assert_allclose(penalty.cost(x), penalty.value(F)[0], rtol=1e-14)
+            neg, pos = (zero_if_none(half, F) for half in penalty.halves(F)(ALL))
+            np.testing.assert_allclose(penalty.slope(x), 2 * (pos - neg).item(), rtol=1e-14)
+
+    def test_bend(self, penalty):
+        """x φ' + x² φ'', with φ'' by differences of φ'; optional."""
+        if not hasattr(penalty, "bend"):
+            return
+        for x in self.x[self.x > 1e-9].tolist():
+            up, down = (x * (1 + sign * 1e-4) for sign in (1, -1))
+            curvature = (penalty.slope(up) - penalty.slope(down)) / (up - down)
+            expected = x * penalty.slope(x) + x**2 * curvature
+            np.testing.assert_allclose(penalty.bend(x), expected, rtol=1e-6, atol=1e-6 * x * penalty.slope(x))
+
+    def test_what_the_solver_relies_on(self, penalty):
+        """φ is 0 at 0, rises and is concave; with `bend`, the third derivative in log x ≤ 2 · the second."""
+        assert penalty.cost(0.0) == 0
+        slope = np.array([penalty.slope(x) for x in self.x.tolist()])
+        assert (slope > 0).all()
+        assert (np.diff(slope) <= 0).all()
+        if not hasattr(penalty, "bend"):
+            return
+        bend = np.array([penalty.bend(x) for x in self.x.tolist()])
+        assert (bend >= 0).all()
+        step = np.log(self.x[2] / self.x[1])
+        assert (np.abs(np.diff(np.log(bend[1:]))) <= (2 + 1e-9) * step).all()
+
+    def test_minimum(self, penalty, rng):
+        m = 3000
+        curvature, weight = 10 ** rng.uniform(-9, 3, m), np.append(10 ** rng.uniform(-6, 3, m - 1), 0)
+        slope, at = rng.normal(size=m) * 10 ** rng.uniform(-6, 3, m), rng.uniform(0, 3, m)
+        expected = penalty.minimise(curvature, slope, weight, at)
+        each = zip(*(array.tolist() for array in (curvature, slope, weight, at)), strict=True)
+        found = np.array([max(penalty.minimum(*numbers), 0.0) for numbers in each])
+        assert 0.1 < (found > 0).mean() < 0.9
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+    def test_joined(self, penalty):
+        """Optional: one number that costs as much as two."""
+        if not hasattr(penalty, "joined"):
+            return
+        for x in self.x.tolist():
+            for y in (0.0, 1e-17, 0.3, 1e9):
+                joined = penalty.cost(penalty.joined(x, y))
+                np.testing.assert_allclose(joined, penalty.cost(x) + penalty.cost(y), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", list(ROW_NORMS))
+def test_nothing_is_taken_out_of_a_residual_in_the_dead_zone(name):
+    norm = ROW_NORMS[name]()
+    tau = np.logspace(-8, 8, 161)
+    zone = norm.dead_zone(tau)
+    assert (zone > 0).all()
+    for share in (1e-6, 0.5, 0.999999):
+        assert (norm.shrink(share * zone, tau) == 0).all()
+    assert norm.dead_zone(np.float32([0.0, 4.0])).dtype == np.float32
 
 
 @pytest.mark.parametrize("name", FIT_NAMES)
@@ -152,8 +222,8 @@ class TestDataFit:
             else:
                 r = np.linalg.norm(X - Y, axis=1)
                 grid = np.linspace(0, 1, 20001)[:, None] * r
-                penalty = ROW_NORM_FORMULAS[name](grid)
-                expected = ((r - grid) ** 2 + WEIGHTS[b] * penalty).min(axis=0).sum()
+                cost = ROW_NORM_FORMULAS[name](grid)
+                expected = ((r - grid) ** 2 + WEIGHTS[b] * cost).min(axis=0).sum()
             np.testing.assert_allclose(value[b], expected, rtol=1e-6, atol=1e-7)
 
     def test_separation_leaves_nonnegative_data(self, fit, data, UV):

@@ -253,12 +253,6 @@ def _sparse_squared_row_norms(X: sp.csr_array) -> np.ndarray:
     return squares
 
 
-def dense_rows(X: Matrix, rows: slice) -> Array:
-    """A few rows of ``X`` as a dense array."""
-    block = X[rows, :]
-    return block.toarray() if sp.issparse(block) else block
-
-
 def total(x: Array, axis: int | tuple[int, ...]) -> Array:
     """Sum over ``axis``, accumulated in float64 whatever the dtype of ``x``."""
     xp = namespace(x)

@@ -1,30 +1,33 @@
 """Fused kernels for CUDA tensors, in Triton: one pass over memory where plain formulas take ten.
 
-Each has a plain twin, which says what it computes: `multiply` in ``solvers/multiplicative.py``,
-`squared_residuals` in ``terms/residual.py``, `kept_share` in ``terms/robust.py`` with the norms beside
-it, `scale_rows` in ``arrays.py`` and `assign` in ``lloyd.py``. Gram matrices and products with them
-are left to cuBLAS: kernels that held these too were slower. Imported only where Triton is.
+The plain twin of each says what it computes: `multiply` in ``solvers/multiplicative.py``,
+`squared_residuals` in ``terms/frobenius.py``, `kept_share` in ``terms/robust.py`` with the row norms,
+`scale_rows` in ``arrays.py`` and `assign` in ``clustering/lloyd.py``. Gram matrices and products with them
+are left to cuBLAS: kernels that held these too were slower. Imported only on a GPU, with Triton.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-_COLUMNS = 512
-"""Columns of a program: so few that what a graph gathers from other rows stays in the L2 cache."""
+from lognmf.core.terms.l1 import L1Halves
+from lognmf.core.terms.laplacian import GraphHalves
+from lognmf.core.terms.log import LogHalves
+from lognmf.core.terms.protocol import FitHalves, Halves
 
-_ENTRIES = 2048
-"""Entries that a program of `squared_residuals` or `nearest` holds."""
-
-_NUMBERS = 1024
-"""Numbers that a program of `kept_share` holds."""
+_COLUMNS = 512  # columns of a program: so few that what a graph gathers from other rows stays in the L2 cache
+_ENTRIES = 2048  # entries that a program of `squared_residuals` or `nearest` holds
+_NUMBERS = 1024  # numbers that a program of `kept_share` holds
+SLOPES = {LogHalves: "log", L1Halves: "l1"}
+"""The penalties that `multiplied` knows, besides the data fit and the graph."""
 
 ROW_NORMS = {"L2Log": "l2log", "L21": "l21"}
-"""The norms that `kept_share` knows, by the names of their classes."""
+"""The row norms that `kept_share` knows, by the names of their classes."""
 
 
 @triton.jit
@@ -66,51 +69,40 @@ def _update(
         neg += lam * pull
         pos += lam * tl.load(degree + row) * f
     new = f * neg / (pos + TINY)
-    # So written that NaN stays NaN.
+    # Written so that NaN stays NaN.
     tl.store(out + at, tl.where(new < TINY, 0.0, new), mask=inside)
 
 
-def update(
-    F: Any,
-    A: Any,
-    P: Any,
-    taken: Any = None,
-    kept: Any = None,
-    slope: str | None = None,
-    half: Any = None,
-    graph: tuple[Any, Any, Any] | None = None,
-) -> Any:
-    """``F · Σneg / Σpos`` for the halves of `FitHalves`, `LogHalves` or `L1Halves`, and `GraphHalves`.
-
-    ``slope`` names the penalty of the half weights ``half`` (B,); ``graph`` is W (sparse CSR), its
-    degrees and its weights (B,).
-    """
+def multiplied(F: Any, terms: Sequence[Halves]) -> Any:
+    """``F · Σneg / Σpos`` in one pass; None if the kernel does not know the terms or their combination."""
+    fits = [term for term in terms if isinstance(term, FitHalves)]
+    slopes = [term for term in terms if isinstance(term, LogHalves | L1Halves)]
+    graphs = [term for term in terms if isinstance(term, GraphHalves)]
+    known = len(fits) + len(slopes) + len(graphs) == len(terms)
+    if not known or len(fits) != 1 or len(slopes) > 1 or len(graphs) > 1:
+        return None
     rows, B, k = F.shape
     out = torch.empty_like(F, memory_format=torch.contiguous_format)
-    sides = P if taken is None else torch.cat([P, taken], dim=2)
+    fit, half, graph, weight, degree = fits[0], out, (out, out, out), out, out
+    for slope in slopes:
+        half = slope.half.contiguous()
+    for term in graphs:
+        graph = (term.W.crow_indices(), term.W.col_indices(), term.W.values())
+        weight, degree = term.weight, term.degree
+    sides = fit.P if fit.taken is None else torch.cat([fit.P, fit.taken], dim=2)
     mixed = F.new_empty((rows, B, sides.shape[2]))
     torch.bmm(F.permute(1, 0, 2), sides, out=mixed.permute(1, 0, 2))
-    W, degree, weight = (None, out, out) if graph is None else graph
+    kept = out if fit.kept is None else fit.kept.contiguous()
     block = min(_COLUMNS, triton.next_power_of_2(B * k))
     with torch.cuda.device_of(F):
         _update[(rows, triton.cdiv(B * k, block))](
-            F.contiguous(),
-            A.contiguous(),
-            mixed,
-            out if kept is None else kept.contiguous(),
-            out if half is None else half.contiguous(),
-            weight,
-            degree,
-            *((out, out, out) if W is None else (W.crow_indices(), W.col_indices(), W.values())),
-            out,
-            B * k,
-            B,
-            k,
+            *(F.contiguous(), fit.A.contiguous(), mixed, kept, half, weight, degree, *graph, out),
+            *(B * k, B, k),
             TINY=float(torch.finfo(F.dtype).smallest_normal),
-            TAKEN=taken is not None,
-            KEPT=kept is not None,
-            SLOPE=slope,
-            GRAPH=graph is not None,
+            TAKEN=fit.taken is not None,
+            KEPT=fit.kept is not None,
+            SLOPE=SLOPES[type(slopes[0])] if slopes else None,
+            GRAPH=bool(graphs),
             BLOCK=block,
         )
     return out
@@ -138,15 +130,7 @@ def squared_residuals(size: Any, V: Any, XU: Any, pull: Any) -> Any:
     settings = max(1, min(_ENTRIES // K, triton.next_power_of_2(B)))
     with torch.cuda.device_of(V):
         _squared_residuals[(n, triton.cdiv(B, settings))](
-            V.contiguous(),
-            XU.contiguous(),
-            pull.contiguous(),
-            size.contiguous(),
-            out,
-            B,
-            k,
-            SETTINGS=settings,
-            K=K,
+            *(x.contiguous() for x in (V, XU, pull, size)), out, B, k, SETTINGS=settings, K=K
         )
     return out
 
@@ -243,14 +227,7 @@ def nearest(products: Any, square: Any, slack: float) -> tuple[Any, Any, Any]:
     block = max(16, _ENTRIES // centres)
     with torch.cuda.device_of(products):
         _nearest[(b * R, triton.cdiv(n, block))](
-            products,
-            square.contiguous(),
-            labels,
-            members,
-            distance,
-            R,
-            K,
-            n,
+            *(products, square.contiguous(), labels, members, distance, R, K, n),
             SLACK=slack,
             CENTRES=centres,
             BLOCK=block,
@@ -259,7 +236,7 @@ def nearest(products: Any, square: Any, slack: float) -> tuple[Any, Any, Any]:
 
 
 def try_out() -> None:
-    """Run a kernel once: an error here says that Triton cannot be used."""
+    """Run a kernel once; raises an error where Triton cannot be used."""
     one = torch.ones((1, 1, 1), device="cuda")
     squared_residuals(one[0, 0], one, one, one)
     torch.cuda.synchronize()

@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from lognmf.core import starts
 from lognmf.core.arrays import Array, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.core.data import InMemory
-from lognmf.core.loop import iterate
 from lognmf.core.parallel import threads_for
+from lognmf.core.problem import Problem
 from lognmf.core.rule import State
-from lognmf.core.solvers import Codes
+from lognmf.core.solvers import encode
+from lognmf.core.terms import LOSSES
 from lognmf.graph import Graphs
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.engine import Fits, draw, fit_batch
@@ -154,9 +155,9 @@ class FactorModel(
         """Fitted attributes of this model alone, from a batch of one."""
         return {}
 
-    def _codes(self, data: InMemory, U: Array) -> Array:
-        """Codes (m, k) of samples for the basis U (p, k); default: least squares."""
-        return solve_codes(*Codes.of(data.X, U, M=data.M))
+    def _code_problem(self, data: InMemory, weights: Mapping[str, Array]) -> Problem:
+        """What the codes of new samples minimise, one weight per sample; default: squared errors."""
+        return Problem(data, LOSSES["frobenius"](data))
 
     # The steps of a fit --------------------------------------------------------------
 
@@ -278,8 +279,10 @@ class FactorModel(
     def _encode(self, data: InMemory) -> Array:
         """Codes (m, k) of checked samples."""
         U = like(to_numpy(self.components_).T, factor_pattern(data.X))
+        n = data.shape[0]
+        weights = {name: like(np.full(n, float(getattr(self, name))), data.pattern) for name in self._weights}
         with threads_for(data.X, self.n_components):
-            return self._codes(data, U)
+            return _copy(encode(self._code_problem(data, weights), U))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -288,12 +291,6 @@ class FactorModel(
         tags.input_tags.allow_nan = self._missing
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def solve_codes(rule: Any, state: State, **limits: Any) -> Array:
-    """Codes (m, k) from a rule whose batch are the samples, and its start."""
-    solution = iterate(rule, state, **{"max_iter": 500, "tol": 1e-14, "eval_every": 2} | limits)
-    return _copy(solution.state.V[0, ...])
 
 
 def _copy(F: Array) -> Array:

@@ -42,7 +42,7 @@ PASSAGES = {
     solver : {"mu", "cd"}, default="mu"
         "mu": multiplicative updates, S, then U, then V, as in the papers. "cd": coordinate
         sweeps with rescaling and extrapolation, which converge in tens of iterations and give exact
-        zeros; NumPy and SciPy data without missing entries; compiled where numba is installed.
+        zeros; NumPy and SciPy data without missing entries; needs numba.
         docs/solvers.md says what to use when.
 """,
     "unit_components": """

@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from lognmf.core.arrays import Array
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS, Codes
+from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, DataFit, graph_penalty, unless_zero
-from lognmf.models.base import solve_codes
 from lognmf.models.documentation import shared_docs
 from lognmf.models.terms_model import TermsModel
 from lognmf.parameters import check_choice, check_flag
@@ -159,6 +158,3 @@ class LogSparseNMF(TermsModel):
 
     def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return regularised(data, LOSSES["frobenius"](data), W=W, penalty=self.penalty, **weights)
-
-    def _codes(self, data: InMemory, U: Array) -> Array:
-        return solve_codes(*Codes.of(data.X, U, M=data.M, penalty=PENALTIES[self.penalty], beta=self.beta))

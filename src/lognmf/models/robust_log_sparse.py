@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from lognmf.core.arrays import Array, like, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS, Codes
+from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
-from lognmf.models.base import solve_codes
 from lognmf.models.documentation import shared_docs
 from lognmf.models.engine import Fits
 from lognmf.models.log_sparse import regularised
@@ -214,10 +213,3 @@ class RobustLogSparseNMF(TermsModel):
         names = ("outlier_share_", "outlier_norm_", "residual_norm_")
         parts = {name: part[:, 0] for name, part in zip(names, fits.outlier_part() or (), strict=True)}
         return parts | {"_data": fits.rule.problem.data}
-
-    def _codes(self, data: InMemory, U: Array) -> Array:
-        penalty, row_norm = PENALTIES[self.penalty], ROW_NORMS[self.row_norm]()
-        rule, state = Codes.of(
-            data.X, U, penalty=penalty, beta=self.beta, row_norm=row_norm, gamma=self.gamma
-        )
-        return solve_codes(rule, state)

@@ -31,6 +31,9 @@ class TermsModel(BasisAndCodesModel):
         options = {"unit_components": self.unit_components} if hasattr(self, "unit_components") else {}
         return SOLVERS[self.solver].of(self._problem(data, W, weights), **options)
 
+    def _code_problem(self, data: InMemory, weights: Mapping[str, Array]) -> Problem:
+        return self._problem(data, None, weights)
+
     def _refuses(self, data: InMemory) -> str | None:
         weights = {name: like([1.0], data.pattern) for name in self._weights}
         return SOLVERS[self.solver].refuses(self._problem(data, None, weights))

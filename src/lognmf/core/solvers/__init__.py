@@ -3,12 +3,12 @@
 from typing import Any
 
 from lognmf.core.solvers.coordinate.rule import CoordinateDescent
-from lognmf.core.solvers.encode import Codes
-from lognmf.core.solvers.multiplicative import Multiplicative, MultiplicativeCodes
+from lognmf.core.solvers.encode import encode
+from lognmf.core.solvers.multiplicative import Multiplicative
 
 SOLVERS: dict[str, Any] = {"mu": Multiplicative, "cd": CoordinateDescent}
 """Solvers by the estimators' ``solver``: rules with ``of(problem, unit_components=False)``;
 ``refuses(problem)``, the reason why one cannot minimise a problem, or None; and two flags: ``takes_missing``
 says whether entries of X may be missing, ``gradual`` whether a few steps stay near the start."""
 
-__all__ = ["SOLVERS", "Codes", "CoordinateDescent", "Multiplicative", "MultiplicativeCodes"]
+__all__ = ["SOLVERS", "CoordinateDescent", "Multiplicative", "encode"]

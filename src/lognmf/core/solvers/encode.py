@@ -1,37 +1,47 @@
 """Codes ``V`` of samples for a fixed basis ``U``: what `transform` solves.
 
-With U fixed and no graph the samples are independent, so *they* are the batch: each is
-solved until it has converged, and then leaves. Sweeps over the coordinates find out which
-of them are positive; with strongly correlated parts they then creep, so each is followed
-by an exact step on the positive ones. The data enter only through ``X @ U``.
+With U fixed and no graph the samples are independent, so *they* are the batch: each leaves it when
+it has converged. Sweeps over the coordinates find out which of them are positive. With strongly
+correlated parts they are slow from there on, so an exact step on the positive ones follows each.
+The data enter only through ``X @ U``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import array_api_compat
 import numpy as np
 
-from lognmf.core.arrays import (
-    Array,
-    Matrix,
-    gram,
-    like,
-    namespace,
-    product,
-    row_dot,
-    squared_row_norms,
-    take,
-    to_numpy,
-)
+from lognmf.core.arrays import Array, gram, namespace, row_dot, take, to_numpy
+from lognmf.core.data import in_memory
+from lognmf.core.loop import iterate
+from lognmf.core.problem import Problem
 from lognmf.core.rule import State
+from lognmf.core.solvers.multiplicative import MultiplicativeCodes
 from lognmf.core.terms.protocol import RowNorm, SeparablePenalty
 from lognmf.core.terms.robust import kept_share, robust_value
 
-BLOCK_NUMBERS = 1 << 16
-"""Numbers of the k×k systems that are solved together."""
+
+def encode(problem: Problem, U: Array) -> Array:
+    """Codes (n, k) of the samples of ``problem`` for the basis ``U`` (p, k), each solved to tolerance.
+
+    The terms have one weight per sample. Quadratic fits with at most one penalty, whose coordinates can be
+    solved alone, are solved exactly; all others by multiplicative updates.
+    """
+    on_V = problem.on_V
+    rule: Any
+    if problem.fit.quadratic and len(on_V) <= 1 and all(hasattr(penalty, "minimise") for penalty in on_V):
+        rule, state = Codes.of(problem, U)
+        limits: Any = {"max_iter": 500, "tol": 1e-14, "eval_every": 2}
+    else:
+        rule = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
+        state, limits = rule.start(), {"max_iter": 5000, "tol": 1e-10, "eval_every": 10}
+    return iterate(rule, state, **limits).state.V[0, ...]
+
+
+BLOCK_NUMBERS = 1 << 16  # entries of the k×k systems that are solved together
 
 
 @dataclass(frozen=True)
@@ -41,71 +51,46 @@ class Codes:
     The batch axis is that of the samples. The robust fit is minimised through row weights: φ is
     concave in r², so ``kept · r²`` majorises it, as the tangent does a concave penalty, and no
     step raises the objective.
-
-    Parameters
-    ----------
-    gram : array of shape (k, k) or (n, k, k)
-        ``UᵀU``, or one for each sample over its known entries.
-    squared_norms : array of shape (n,)
-        ``‖x_i‖²``.
-    penalty : SeparablePenalty or None
-        Separable penalty on the codes, its weight repeated for each sample.
-    row_norm, weight : RowNorm or None, array of shape (n,) or None
-        Of the robust fit; None for the plain one.
-    bounded : bool
-        Whether basis and data are nonnegative. Then no coordinate exceeds what it would be
-        alone; with parts of very different size rounding could say otherwise.
     """
 
-    gram: Array
-    squared_norms: Array
-    penalty: SeparablePenalty | None = None
-    row_norm: RowNorm | None = None
-    weight: Array | None = None
+    gram: Array  # UᵀU, (k, k), or (n, k, k): one for each sample over its known entries
+    squared_norms: Array  # ‖x_i‖², (n,)
+    penalty: SeparablePenalty | None = None  # its weight repeated for each sample
+    row_norm: RowNorm | None = None  # of the robust fit; None for the plain one
+    weight: Array | None = None  # of the robust fit, (n,)
+    # Whether basis and data are nonnegative and the penalty only pulls down. Then no coordinate exceeds
+    # what it would be alone; with parts of very different size rounding could say otherwise.
     bounded: bool = False
 
     @classmethod
-    def of(
-        cls,
-        X: Matrix,
-        U: Array,
-        *,
-        M: Array | None = None,
-        penalty: Callable[[Array], SeparablePenalty] | None = None,
-        beta: float = 0.0,
-        row_norm: RowNorm | None = None,
-        gamma: float = 0.0,
-    ) -> tuple[Codes, State]:
-        """The rule and its start for the samples ``X`` (n, p) and the basis ``U`` (p, k).
+    def of(cls, problem: Problem, U: Array) -> tuple[Codes, State]:
+        """The rule and its start for the basis ``U`` (p, k); weights of the terms are those of each sample.
 
-        ``M`` (n, p) of zeros and ones says which entries are known; the others are 0 in ``X``.
+        Weights of entries are zeros and ones: which are known.
         """
         xp = namespace(U)
-        n, (p, k) = X.shape[0], U.shape
-        squared_norms = squared_row_norms(X)
-        if M is None:
+        data, fit = in_memory(problem.data), problem.fit
+        n, (p, k) = data.shape[0], U.shape
+        if data.M is None:
             UU = gram(U[:, None, :], U[:, None, :])[0, ...]
         else:
-            UU = xp.reshape(M @ xp.reshape(U[:, :, None] * U[:, None, :], (p, k * k)), (n, k, k))
-        U = U[:, None, :]
-        XU = xp.permute_dims(product(X, U), (1, 0, 2))
-
-        def repeated(weight: float) -> Array:
-            return like(np.full(n, weight), U)
-
-        rule = cls(
-            UU,
-            squared_norms,
-            penalty(repeated(beta)) if penalty is not None and beta > 0 else None,
-            row_norm,
-            repeated(gamma) if row_norm is not None else None,
-            bounded=bool(xp.min(UU) >= 0) and bool(xp.min(XU) >= 0),
-        )
+            UU = xp.reshape(data.M @ xp.reshape(U[:, :, None] * U[:, None, :], (p, k * k)), (n, k, k))
+        XU = xp.permute_dims(data.times(U[:, None, :]), (1, 0, 2))
         # The best nonnegative multiple of the all-ones code.
         tiny = float(xp.finfo(U.dtype).smallest_normal)
         scale = xp.sum(XU, axis=2) / (xp.abs(xp.sum(UU, axis=(-2, -1))) + tiny)
-        scale = xp.where(scale > 0, scale, xp.zeros_like(scale))
-        return rule, State(XU[:0, ...], scale[:, :, None] * xp.ones_like(XU), (XU,))
+        V = xp.where(scale > 0, scale, xp.zeros_like(scale))[:, :, None] * xp.ones_like(XU)
+        penalty: Any = problem.on_V[0] if problem.on_V else None
+        pulls_up = penalty is not None and penalty.halves(V)(slice(None))[0] is not None
+        rule = cls(
+            UU,
+            data.squared_norms,
+            penalty,
+            getattr(fit, "row_norm", None),
+            getattr(fit, "weight", None),
+            bounded=not pulls_up and bool(xp.min(UU) >= 0) and bool(xp.min(XU) >= 0),
+        )
+        return rule, State(XU[:0, ...], V, (XU,))
 
     def residual_norms(self, V: Array, XU: Array) -> Array:
         """``‖x_i − U v_i‖``, shape (n,), from V and XU of shape (1, n, k)."""
@@ -168,7 +153,8 @@ class Codes:
         mixed = V @ self.gram if self.gram.ndim == 2 else (V[:, None, :] @ self.gram)[:, 0, :]
         half = kept[:, None] * (mixed - XU[0, ...])
         if self.penalty is not None:
-            half = half + self.penalty.halves(state.V)(slice(None))[1][0, ...]
+            neg, pos = self.penalty.halves(state.V)(slice(None))
+            half = half + (pos if neg is None else pos - neg)[0, ...]
         rows_a_block = max(1, BLOCK_NUMBERS // (k * k))
         blocks = []
         for start in range(0, n, rows_a_block):
@@ -227,7 +213,8 @@ def _go(V: Array, step: Array) -> tuple[Array, Array]:
     """
     xp = namespace(V)
     falling = step < 0
-    room = xp.where(falling, V / xp.where(falling, -step, xp.ones_like(step)), xp.full_like(V, xp.inf))
+    stopping = falling & (-step > V)  # only these are divided: the others have room for a whole step
+    room = xp.where(stopping, V / xp.where(stopping, -step, xp.ones_like(step)), xp.full_like(V, xp.inf))
     t = xp.min(room, axis=1, keepdims=True)
     stopped = t < 1
     t = xp.where(stopped, t, xp.ones_like(t))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from lognmf.core.arrays import Array, like, namespace, without_subnormals
+from lognmf.core.arrays import Array, kernels, like, namespace, without_subnormals
 from lognmf.core.data import InMemory
 from lognmf.core.parallel import by_rows
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
-from lognmf.core.solvers import fused
 from lognmf.core.solvers.unit_norm import multiply_on_sphere, unit_columns
 from lognmf.core.terms.protocol import DataFit, Halves, Penalty, of_rows, summed
 
@@ -26,7 +26,8 @@ def multiply(F: Array, terms: Sequence[Halves]) -> Array:
     arithmetic on subnormal numbers is several times slower. On a GPU all of it is one kernel.
     """
     tiny = float(namespace(F).finfo(F.dtype).smallest_normal)
-    at_once = fused.multiplied(F, terms)
+    compiled = kernels(F)
+    at_once = None if compiled is None else compiled.multiplied(F, terms)
     if at_once is not None:
         return at_once
 
@@ -170,9 +171,9 @@ class MultiplicativeCodes:
         return State(self.U[:0, ...], V)
 
     def step(self, state: State) -> State:
-        codes = self._by_rows(state.V)
-        own = self.fit.halves_V(self.data, self.U, codes, *self._fixed(codes), self.U)
-        neg, pos = own(slice(None))
+        codes, XU = self._by_rows(state.V), self._projected
+        kept = self.fit.separate(self.data, self.U, codes, XU)
+        neg, pos = self.fit.halves_V(self.data, self.U, codes, XU, kept, self.U)(slice(None))
         xp = namespace(codes)
         terms = [lambda _: (xp.permute_dims(neg, (1, 0, 2)), xp.permute_dims(pos, (1, 0, 2)))]
         terms += [penalty.halves(state.V) for penalty in self.penalties]
@@ -180,20 +181,22 @@ class MultiplicativeCodes:
 
     def value(self, state: State) -> Array:
         codes = self._by_rows(state.V)
-        value = self.fit.row_values(self.data, self.U, codes, self._fixed(codes)[0])[:, 0]
+        value = self.fit.row_values(self.data, self.U, codes, self._projected)[:, 0]
         for penalty in self.penalties:
             value = value + penalty.value(state.V)
         return value
 
     def take(self, index: np.ndarray) -> MultiplicativeCodes:
         penalties = tuple(penalty.take(index) for penalty in self.penalties)
-        return replace(self, data=self.data.take_rows(index), penalties=penalties)
+        fit, data = self.fit.take(index), self.data.take_rows(index)
+        return replace(self, data=data, fit=fit, penalties=penalties)
 
     @staticmethod
     def _by_rows(V: Array) -> Array:
         """Codes (n, 1, k) from a state's (1, n, k)."""
         return namespace(V).permute_dims(V, (1, 0, 2))
 
-    def _fixed(self, codes: Array) -> tuple[Array, Array]:
-        """``X @ U`` and the inlier weights of the samples, which all count in full."""
-        return self.fit.project(self.data, self.U), codes[:0, :, 0]
+    @functools.cached_property
+    def _projected(self) -> Array:
+        """``X @ U``, as far as the fit needs it."""
+        return self.fit.project(self.data, self.U)

@@ -49,3 +49,19 @@ class L1:
 
     def take(self, index: np.ndarray) -> L1:
         return replace(self, weight=take(self.weight, index, axis=0))
+
+    @staticmethod
+    def cost(x: float) -> float:
+        return x
+
+    @staticmethod
+    def slope(_x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def bend(x: float) -> float:
+        return x
+
+    @staticmethod
+    def minimum(curvature: float, slope: float, weight: float, _at: float) -> float:
+        return (slope - 0.5 * weight) / curvature

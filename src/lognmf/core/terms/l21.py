@@ -21,3 +21,6 @@ class L21:
         """Soft threshold: ``max(r − τ, 0)``."""
         xp = namespace(r)
         return xp.where(r > tau, r - tau, xp.zeros_like(r))
+
+    def dead_zone(self, tau: Array) -> Array:
+        return tau

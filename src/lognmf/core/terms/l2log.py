@@ -36,3 +36,7 @@ class L2Log:
         # f(ξ) ≤ f(0) with f(x) = (x − r)²/2 + τ log(1 + x), multiplied out so that r² cancels.
         no_worse = xi / 2 - r + tau * xp.log1p(xi) / xp.where(candidate, xi, xp.ones_like(xi)) <= 0
         return xp.where(candidate & no_worse, xi, xp.zeros_like(xi))
+
+    def dead_zone(self, tau: Array) -> Array:
+        """``min(τ, √τ)``: below τ = 1 shrinkage begins at r = τ, above it not before r = 2√τ − 1 ≥ √τ."""
+        return namespace(tau).minimum(tau, tau**0.5)

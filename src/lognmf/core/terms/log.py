@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import log1p, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -60,3 +61,31 @@ class Log:
 
     def take(self, index: np.ndarray) -> Log:
         return replace(self, weight=take(self.weight, index, axis=0))
+
+    @staticmethod
+    def cost(x: float) -> float:
+        return log1p(x)
+
+    @staticmethod
+    def joined(x: float, y: float) -> float:
+        return x + y + x * y
+
+    @staticmethod
+    def slope(x: float) -> float:
+        return 1.0 / (1.0 + x)
+
+    @staticmethod
+    def bend(x: float) -> float:
+        y = 1.0 / (1.0 + x)
+        return x * y * y
+
+    @staticmethod
+    def minimum(curvature: float, slope: float, weight: float, at: float) -> float:
+        # Selections instead of branches: the compiled loop computes several rows at a time.
+        inverse = 1.0 / curvature
+        a = slope * inverse
+        inside = (a + 1.0) * (a + 1.0) - 2.0 * weight * inverse
+        root = sqrt(max(inside, 0.0))
+        root = root if inside < 1e300 else a + 1.0
+        lower = 0.5 * (a - 1.0 - root)
+        return 0.5 * (a - 1.0 + root) if (inside > 0.0) & (a > -1.0) & (at >= lower) else 0.0

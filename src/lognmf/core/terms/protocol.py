@@ -2,9 +2,9 @@
 
 A term gives its value for every setting and *half* its gradient in two nonnegative
 parts: ``gradient / 2 = pos − neg``. Halving keeps quadratic terms free of factors 2 and
-does not change the update ``F ← F · Σneg / Σpos``. `halves` may compute products of all rows
-lazily; the function it returns is called with slices of rows, so that the update of a large
-batch stays in the cache.
+does not change the update ``F ← F · Σneg / Σpos``. `halves` returns a function of a row slice, so that
+the update of a large batch can stay in the cache; products and Gram matrices are computed once, for
+the first slice at the latest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Halves = Callable[[slice], tuple[Array, Array]]
 
 
 class Penalty(Protocol):
-    """A term on one factor ``F`` of shape (rows, B, k), with one ``weight`` a setting."""
+    """A term on one factor ``F`` of shape (rows, B, k), with one ``weight`` per setting."""
 
     quadratic: ClassVar[bool]
     """Whether the term is quadratic in F; else it lies below its tangent."""
@@ -45,16 +45,36 @@ class Penalty(Protocol):
 
 
 class SeparablePenalty(Penalty, Protocol):
-    """A penalty that is a sum over entries, so that one coordinate can be solved alone."""
+    """A penalty ``weight · Σ φ(x)`` over the entries of a factor, φ concave and rising from φ(0) = 0.
+
+    ``solver="cd"`` also needs the static methods: φ for one number. Numba compiles them, so they use
+    arithmetic and the functions of `math` only. Two more make it faster:
+
+    - ``bend(x)`` = ``x φ'(x) + x² φ''(x)``, if h(s) = φ(eˢ) is convex with ``|h'''| ≤ 2 h''``: components
+      find their best scale in fewer steps;
+    - ``joined(x, y)``, the number z with ``φ(z) = φ(x) + φ(y)``: φ is computed less often.
+    """
 
     def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
-        """Descend ``curvature·x² − 2·slope·x + weight·penalty(x)`` over x ≥ 0 from ``at``.
+        """Descend ``curvature·x² − 2·slope·x + weight·φ(x)`` over x ≥ 0 from ``at``.
 
         Elementwise, ``curvature > 0``.
         """
 
     def take(self, index: np.ndarray) -> SeparablePenalty:
         """The term for the settings ``index``."""
+
+    @staticmethod
+    def cost(x: float, /) -> float:
+        """φ(x)."""
+
+    @staticmethod
+    def slope(x: float, /) -> float:
+        """φ'(x)."""
+
+    @staticmethod
+    def minimum(curvature: float, slope: float, weight: float, at: float, /) -> float:
+        """`minimise` for one number; a negative result stands for 0."""
 
 
 class RowNorm(Protocol):
@@ -69,6 +89,9 @@ class RowNorm(Protocol):
     def shrink(self, r: Array, tau: Array) -> Array:
         """``argmin_{s ≥ 0} (s − r)²/2 + tau φ(s)``, elementwise, for r ≥ 0."""
 
+    def dead_zone(self, tau: Array) -> Array:
+        """A bound: `shrink` is 0 for every r below it, elementwise."""
+
 
 class DataFit(Protocol):
     """The term that compares ``V Uᵀ`` with the data; it holds no data itself.
@@ -80,7 +103,11 @@ class DataFit(Protocol):
     """
 
     quadratic: ClassVar[bool]
-    """Whether the term is quadratic in either factor; else its bound is linear minus logarithms."""
+    """Whether the term is quadratic in either factor; else its bound is linear minus logarithms.
+
+    A quadratic term that depends on ``V Uᵀ`` only through the norms of the residuals says so with
+    ``by_residual = True``; coordinate descent needs that.
+    """
 
     def project(self, block: InMemory, U: Array) -> Array:
         """``X @ U`` (n, B, k), or an array without rows if the term has no use for it."""

@@ -53,6 +53,7 @@ class Robust:
     weight: Array
 
     quadratic: ClassVar[bool] = True
+    by_residual: ClassVar[bool] = True
 
     def project(self, block: InMemory, U: Array) -> Array:
         return block.times(U)
@@ -60,8 +61,8 @@ class Robust:
     def separate(self, block: InMemory, U: Array, V: Array, XU: Array) -> Array:
         """The S step (``eq_update_s``): S = shrink(X − V Uᵀ, γ/2), as the inlier weight (n, B)."""
         tau = self.weight / 2
-        # Neither norm takes anything out of a residual below min(τ, √τ): its digits don't matter.
-        matter_above = namespace(tau).minimum(tau, tau**2) / 4
+        # Digits of a residual inside the dead zone do not matter; half of it leaves room for rounding.
+        matter_above = self.row_norm.dead_zone(tau) ** 2 / 4
         squared = squared_residuals(block, U, V, XU, matter_above)
         return kept_share(self.row_norm, squared**0.5, tau)
 

@@ -1,74 +1,107 @@
-"""The work of coordinate descent in compiled loops; `sweeps`, its twin in NumPy, says what each does and why.
+"""The loops of coordinate descent, compiled by numba. The tests hold a twin of each in NumPy (`sweeps`).
 
-Rows are taken `LANES` at a time and turned, so that the innermost loop runs over rows: the
-coordinates of one row depend on each other, those of different rows do not.
+Loops that depend on a penalty are closures over its scalar functions, one set per penalty. Factors
+have shape (rows, B, k) and weights (B,).
 """
 
-# ruff: noqa: D103 (documented in the twin)
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
+import functools
+import zlib
 from collections.abc import Callable
-from math import log, log1p, sqrt
-from typing import Any
+from math import sqrt
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
-from lognmf.core.arrays import SHARED_PRODUCTS, shared_out
-from lognmf.core.solvers.coordinate.coloured_graph import Visit
+from lognmf.core.parallel import SHARED_PRODUCTS, shared_out
+from lognmf.core.terms.protocol import SeparablePenalty
 
-LANES = 32
+LANES = 32  # rows that a sweep takes together; they are independent, so the innermost loop runs over them
+SHARED_WORK = 1 << 22  # multiplications in a sweep from which it is split over threads
+JOINED = 8  # entries that `penalty_sum` joins to one, if the penalty can: one logarithm for all of them
+JOINED_BELOW = 1e30  # entries up to which so many can be joined without overflow
 
-SHARED_WORK = 1 << 22
-"""Products of numbers in a sweep from which it is shared out among threads."""
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` compiled at its first call, and kept on disk where there is a place for it."""
-    options: dict[str, Any] = {
-        "nogil": True,
-        "fastmath": {"contract", "reassoc", "nsz"},
-        "error_model": "numpy",
-    }
+    """``function``, compiled at its first call and cached on disk if a folder is writable."""
     try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder that could be written
-        return numba.njit(**options)(function)
+        return numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:
+        return numba.njit(**_OPTIONS)(function)
 
 
-def sweep(
-    F: np.ndarray,
-    A: np.ndarray,
-    G: np.ndarray,
-    kept: np.ndarray,
-    rows: Visit,
-    lam: np.ndarray,
-    weight: np.ndarray,
-    concave: bool,
-    times: int,
-) -> np.ndarray:
-    out, A = np.array(F, order="C"), np.ascontiguousarray(A)
+class Kernels(NamedTuple):
+    """The loops for one penalty; documented where they are made."""
+
+    sweep: Callable[..., np.ndarray]
+    sphere_sweep: Callable[..., np.ndarray]
+    penalty_sum: Callable[..., np.ndarray]
+    scale_derivatives: Callable[..., tuple[np.ndarray, np.ndarray]]
+
+
+def kernels(penalty: SeparablePenalty) -> Kernels:
+    """The loops for ``penalty``."""
+    optional = (getattr(penalty, name, None) for name in ("bend", "joined"))
+    return _kernels_of(penalty.cost, penalty.slope, penalty.minimum, *optional)
+
+
+@functools.cache
+def _kernels_of(cost, slope, minimum, bend, joined) -> Kernels:
+    """The loops for a penalty with these scalar functions, the last two of which may be None."""
+    functions = [f for f in (cost, slope, minimum, bend, joined) if f is not None]
+    for function in functions:
+        _register(function)
+    version = zlib.crc32(repr([_formula(function) for function in functions]).encode())
+    return Kernels(
+        functools.partial(_sweep, _sweep_kernel(minimum, version)),
+        _sphere_kernel(slope, version),
+        functools.partial(_penalty_sum, _sum_kernel(cost, joined or max, version), joined is not None),
+        _scale_kernel(slope, bend or slope, bend is not None, version),
+    )
+
+
+_register = functools.cache(register_jitable(**_OPTIONS))
+"""Lets numba inline a plain function. (A dispatcher in a closure would defeat the cache on disk.)"""
+
+
+def _formula(function: Callable[..., float]) -> tuple[Any, ...]:
+    """What a function computes. Numba's cache on disk knows its name only and misses a changed formula."""
+    code, cells = function.__code__, function.__closure__ or ()
+    constants = [function.__globals__.get(name) for name in code.co_names]
+    return code.co_code, code.co_consts, code.co_names, constants, [cell.cell_contents for cell in cells]
+
+
+def _sweep(kernel, F, A, G, kept, rows, lam, weight, times):
+    """Minimise over one coordinate of each row after another, ``times`` times per row.
+
+    The function is ``Σ_i kept_i (f_iᵀ G f_i − 2 a_i·f_i) + lam Tr(FᵀLF) + weight · Σ φ(F)``, over
+    F ≥ 0; ``kept`` (n, B) are row weights, and shape (0, B) stands for ones. Rows of one colour go
+    together. Every coordinate goes down to a minimum along itself, so the function never rises;
+    zeros are exact.
+    """
+    out = np.array(F, order="C")
     order, bounds, *graph = rows
-    tiny = np.finfo(F.dtype).tiny
 
-    def part(order: np.ndarray, bounds: np.ndarray, settings: slice) -> None:
-        _sweep(
-            *(out, A, G, kept, order, bounds, *graph, lam, weight, concave, times, tiny),
-            *(settings.start, settings.stop),
-        )
+    def part(order, bounds, settings):
+        kernel(out, A, G, kept, order, bounds, *graph, lam, weight, times, settings.start, settings.stop)
 
     n, B, k = F.shape
     # Where BLAS has threads of its own, ours would be in its way.
     if not SHARED_PRODUCTS.get() or n * B * k * k * times < SHARED_WORK:
         part(order, bounds, slice(0, B))
-    elif B > 1:  # settings have nothing to do with one another
+    elif B > 1:  # settings are independent
         shared_out(lambda own: part(order, bounds, own), B)
-    else:  # nor have rows of one colour
+    else:  # so are rows of one colour
         for of_colour in np.split(order, bounds[1:-1]):
 
-            def some(own: slice, of_colour: np.ndarray = of_colour) -> None:
+            def some(own, of_colour=of_colour):
                 part(of_colour[own], np.array([0, own.stop - own.start]), slice(0, 1))
 
             shared_out(some, len(of_colour))
@@ -76,197 +109,173 @@ def sweep(
 
 
 @_compiled
-def _sweep(
-    F, A, G, kept, order, bounds, indptr, indices, edges, degree, lam, weight, concave, times, tiny, low, high
-):
+def _gather(F, A, kept, b, graph, indptr, indices, edges, degree, rows, v, a, share, pull, target):
+    """Copy rows into lanes: entries v, row weights, linear terms a; ``pull`` is the graph's curvature."""
     k = F.shape[2]
     robust = kept.shape[0] > 0
-    wide = (k + 3) // 4 * 4  # four terms of a sum at a time; those beyond k are zeros
-    v, a = np.zeros((wide, LANES)), np.empty((k, LANES))
-    share, pull, around = np.ones(LANES), np.zeros(LANES), np.zeros(LANES)
-    row = np.zeros(LANES, dtype=np.int64)
-    others, target = np.zeros((k, wide)), np.empty(k)
-    for b in range(low, high):
+    for t in range(LANES):
+        i = rows[min(t, rows.shape[0] - 1)]  # a short block repeats its last row
+        if robust:
+            share[t] = kept[i, b]
+        pull[t] = graph * degree[i]
         for r in range(k):
-            for q in range(k):
-                others[r, q] = 0.0 if q == r else G[b, r, q]
-        penalty = float(weight[b])
-        graph = float(lam[b])
-        for c in range(bounds.shape[0] - 1):
-            for first in range(bounds[c], bounds[c + 1], LANES):
-                count = min(LANES, bounds[c + 1] - first)
-                for t in range(LANES):
-                    i = order[first + min(t, count - 1)]  # a short block repeats its last row
-                    row[t] = i
-                    if robust:
-                        share[t] = kept[i, b]
-                    pull[t] = graph * degree[i]
-                    for r in range(k):
-                        target[r] = share[t] * A[i, b, r]
-                    if graph > 0:
-                        for e in range(indptr[i], indptr[i + 1]):
-                            strength = graph * edges[e]
-                            # A row of its own, with an index that cannot count from the end: half the time.
-                            neighbour = F[np.uint64(indices[e]), np.uint64(b)]
-                            for r in range(k):
-                                target[r] += strength * neighbour[r]
-                    for r in range(k):
-                        v[r, t] = F[i, b, r]
-                        a[r, t] = target[r]
-                for _ in range(times):
-                    for r in range(k):
-                        for t in range(LANES):
-                            around[t] = 0.0
-                        for q in range(0, wide, 4):
-                            g0, g1, g2, g3 = (
-                                others[r, q],
-                                others[r, q + 1],
-                                others[r, q + 2],
-                                others[r, q + 3],
-                            )
+            target[r] = share[t] * A[i, b, r]
+        if graph > 0:
+            for e in range(indptr[i], indptr[i + 1]):
+                strength = graph * edges[e]
+                # A row of its own, with an index that cannot count from the end: half the time.
+                neighbour = F[np.uint64(indices[e]), np.uint64(b)]
+                for r in range(k):
+                    target[r] += strength * neighbour[r]
+        for r in range(k):
+            v[r, t] = F[i, b, r]
+            a[r, t] = target[r]
+
+
+def _sweep_kernel(minimum, version):
+    @_compiled
+    def sweep(F, A, G, kept, order, bounds, indptr, indices, edges, degree, lam, weight, times, low, high):
+        _ = version
+        tiny, k = np.finfo(F.dtype).tiny, F.shape[2]
+        wide = (k + 3) // 4 * 4  # four terms of a sum at a time; those after the k-th are zeros
+        v, a = np.zeros((wide, LANES)), np.empty((k, LANES))
+        share, pull, around = np.ones(LANES), np.zeros(LANES), np.zeros(LANES)
+        others, target = np.zeros((k, wide)), np.empty(k)
+        for b in range(low, high):
+            others[:, :k] = G[b]
+            for r in range(k):
+                others[r, r] = 0.0
+            penalty, graph = float(weight[b]), (float(lam[b]), indptr, indices, edges, degree)
+            for c in range(bounds.shape[0] - 1):
+                for first in range(bounds[c], bounds[c + 1], LANES):
+                    rows = order[first : min(first + LANES, bounds[c + 1])]
+                    _gather(F, A, kept, b, *graph, rows, v, a, share, pull, target)
+                    for _ in range(times):
+                        for r in range(k):
                             for t in range(LANES):
-                                around[t] += (g0 * v[q, t] + g1 * v[q + 1, t]) + (
-                                    g2 * v[q + 2, t] + g3 * v[q + 3, t]
-                                )
-                        own = G[b, r, r]
-                        for t in range(LANES):
-                            curvature = share[t] * own + pull[t]
-                            slope = a[r, t] - share[t] * around[t]
-                            alive = curvature > tiny
-                            inverse = 1.0 / (curvature if alive else 1.0)
-                            at = v[r, t]
-                            if concave:
-                                middle = slope * inverse
-                                inside = (middle + 1.0) * (middle + 1.0) - 2.0 * penalty * inverse
-                                root = sqrt(max(inside, 0.0))
-                                root = root if inside < 1e300 else middle + 1.0
-                                best = 0.5 * (middle - 1.0 + root)
-                                lower = 0.5 * (middle - 1.0 - root)
-                                reached = (inside > 0.0) & (middle > -1.0) & (at >= lower)
-                                best = best if reached else 0.0
-                            else:
-                                best = (slope - 0.5 * penalty) * inverse
-                            best = best if best >= tiny else 0.0
-                            v[r, t] = best if alive else (0.0 if penalty > 0 else at)
-                for t in range(count):
-                    i = row[t]
-                    for r in range(k):
-                        F[i, b, r] = v[r, t]
+                                around[t] = 0.0
+                            for q in range(0, wide, 4):
+                                g0, g1 = others[r, q], others[r, q + 1]
+                                g2, g3 = others[r, q + 2], others[r, q + 3]
+                                for t in range(LANES):
+                                    two = g0 * v[q, t] + g1 * v[q + 1, t]
+                                    around[t] += two + (g2 * v[q + 2, t] + g3 * v[q + 3, t])
+                            own = G[b, r, r]
+                            for t in range(LANES):
+                                curvature = share[t] * own + pull[t]
+                                slope = a[r, t] - share[t] * around[t]
+                                alive = curvature > tiny
+                                at = v[r, t]
+                                best = minimum(curvature if alive else 1.0, slope, penalty, at)
+                                best = best if best >= tiny else 0.0
+                                v[r, t] = best if alive else (0.0 if penalty > 0 else at)
+                    for t in range(rows.shape[0]):
+                        for r in range(k):
+                            F[rows[t], b, r] = v[r, t]
+
+    return sweep
 
 
-def sphere_sweep(
-    U: np.ndarray, A: np.ndarray, G: np.ndarray, weight: np.ndarray, concave: bool, times: int
-) -> np.ndarray:
-    out = np.array(U, order="C")
-    _sphere_sweep(out, np.ascontiguousarray(A), G, weight, concave, times, np.finfo(U.dtype).tiny)
-    return out
+def _sphere_kernel(slope, version):
+    @_compiled
+    def sphere_sweep(U, A, G, weight, times):
+        """Minimise over one column after another, each of unit norm and nonnegative.
 
-
-@_compiled
-def _sphere_sweep(U, A, G, weight, concave, times, tiny):
-    p, B, k = U.shape
-    columns, pull = np.empty((k, p)), np.empty(p)
-    for b in range(B):
-        for i in range(p):
-            for r in range(k):
-                columns[r, i] = U[i, b, r]
-        half = 0.5 * float(weight[b])
-        for _ in range(times):
-            for r in range(k):
-                if G[b, r, r] <= tiny:
-                    continue
-                for i in range(p):
-                    pull[i] = A[i, b, r]
-                for q in range(k):
-                    if q != r:
-                        share = float(G[b, q, r])
+        On the sphere the data term of a column is linear, ``−2 pull·u``, and a concave penalty lies
+        below its tangent. So a linear function bounds the sum, and its minimum over the nonnegative
+        part of the sphere is the normalised positive part of ``pull − weight/2 · φ'(u)``, or, where
+        nothing is positive, the axis of the largest entry. The function never rises.
+        """
+        _ = version
+        tiny, (p, B, k) = np.finfo(U.dtype).tiny, U.shape
+        out, columns, pull = np.empty((p, B, k), U.dtype), np.empty((k, p)), np.empty(p)
+        for b in range(B):
+            columns[:] = U[:, b, :].T
+            half = 0.5 * float(weight[b])
+            for _ in range(times):
+                for r in range(k):
+                    if G[b, r, r] <= tiny:  # the codes are zero: the data say nothing about the column
+                        continue
+                    for i in range(p):
+                        pull[i] = A[i, b, r]
+                    for q in range(k):
+                        if q != r:
+                            share = float(G[b, q, r])
+                            for i in range(p):
+                                pull[i] -= share * columns[q, i]
+                    for i in range(p):
+                        pull[i] -= half * slope(columns[r, i])
+                    highest = np.argmax(pull)
+                    if pull[highest] > tiny:
+                        top, squares = pull[highest], 0.0
                         for i in range(p):
-                            pull[i] -= share * columns[q, i]
-                for i in range(p):
-                    pull[i] -= half / (1.0 + columns[r, i]) if concave else half
-                highest = 0
-                for i in range(p):
-                    if pull[i] > pull[highest]:
-                        highest = i
-                if pull[highest] > tiny:
-                    top, squares = pull[highest], 0.0
-                    for i in range(p):
-                        x = max(pull[i], 0.0) / top
-                        squares += x * x
-                    scale = 1.0 / (top * sqrt(squares))
-                    for i in range(p):
-                        x = max(pull[i], 0.0) * scale
-                        columns[r, i] = x if x >= tiny else 0.0
-                else:
-                    for i in range(p):
-                        columns[r, i] = 1.0 if i == highest else 0.0
-        for i in range(p):
-            for r in range(k):
-                U[i, b, r] = columns[r, i]
+                            x = max(pull[i], 0.0) / top
+                            squares += x * x
+                        scale = 1.0 / (top * sqrt(squares))
+                        for i in range(p):
+                            x = max(pull[i], 0.0) * scale
+                            columns[r, i] = x if x >= tiny else 0.0
+                    else:
+                        columns[r] = 0.0
+                        columns[r, highest] = 1.0
+            out[:, b, :] = columns.T
+        return out
+
+    return sphere_sweep
 
 
-def newton_scale(
-    U: np.ndarray,
-    V: np.ndarray,
-    roughness: np.ndarray,
-    alpha: np.ndarray,
-    beta: np.ndarray,
-    lam: np.ndarray,
-    concave: bool,
-    times: int,
-) -> np.ndarray:
-    factors = np.ones(roughness.shape)
-    _newton_scale(factors, U, V, roughness, alpha, beta, lam, concave, times)
-    return factors
+def _penalty_sum(kernel, can_join, F):
+    """``Σ φ(F)`` of every setting, (B,), in float64."""
+    return kernel(F, JOINED if can_join and F.max() < JOINED_BELOW else 1)
 
 
-@_compiled
-def _newton_scale(factors, U, V, roughness, alpha, beta, lam, concave, times):
-    B, k = factors.shape
-    first, second, scale, total, bend = np.empty(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k)
-    for b in range(B):
-        on_U, on_V, graph = float(alpha[b]), float(beta[b]), float(lam[b])
-        for _ in range(times):
-            for r in range(k):
-                first[r] = second[r] = 0.0
-            for side in range(2):
-                F = U if side == 0 else V
-                cost, sign = (on_U, 1.0) if side == 0 else (on_V, -1.0)
-                if cost == 0.0:
-                    continue
+def _sum_kernel(cost, joined, version):
+    @_compiled
+    def penalty_sum(F, together):
+        _ = version
+        n, B, k = F.shape
+        out, entry = np.zeros(B), np.empty(k)
+        for b in range(B):
+            for first in range(0, n, together):
                 for r in range(k):
-                    scale[r] = factors[b, r] if side == 0 else 1.0 / factors[b, r]
-                    total[r] = bend[r] = 0.0
-                for i in range(F.shape[0]):
+                    entry[r] = F[first, b, r]
+                for i in range(first + 1, min(first + together, n)):
                     for r in range(k):
-                        x = F[i, b, r] * scale[r]
-                        y = 1.0 / (1.0 + x) if concave else 1.0
-                        total[r] += x * y
-                        bend[r] += x * y * y
+                        entry[r] = joined(entry[r], float(F[i, b, r]))
                 for r in range(k):
-                    first[r] += sign * cost * total[r]
-                    second[r] += cost * bend[r]
-            longest = 0.0
-            for r in range(k):
-                smooth = 2.0 * graph * roughness[b, r] / (factors[b, r] * factors[b, r])
-                slope, curvature = first[r] - smooth, second[r] + 2.0 * smooth
-                step = -slope / curvature if curvature > 0 else 0.0
-                step = min(max(step, -0.8), 0.8)
-                factors[b, r] *= np.exp(step)
-                longest = max(longest, abs(step))
-            if longest < 1e-3:
-                break
+                    out[b] += cost(entry[r])
+        return out
+
+    return penalty_sum
 
 
-def roughness(V: np.ndarray, rows: Visit) -> np.ndarray:
-    out = np.zeros(V.shape[1:])
-    _roughness(out, V, rows.indptr, rows.indices, rows.weights)
-    return out
+def _scale_kernel(slope, bend, has_bend, version):
+    @_compiled
+    def scale_derivatives(F, scale):
+        """First and second derivative in s of ``Σ φ(eˢ f_j)`` for every column, at ``eˢ = scale`` (B, k).
+
+        Without a `bend` the second one is that of a bound: a concave φ lies below its tangent.
+        """
+        _ = version
+        n, B, k = F.shape
+        first, second = np.zeros((B, k)), np.zeros((B, k))
+        for b in range(B):
+            own_first, own_second, own_scale = first[b], second[b], scale[b]
+            for i in range(n):
+                for r in range(k):
+                    x = F[i, b, r] * own_scale[r]
+                    own_first[r] += x * slope(x)
+                    own_second[r] += bend(x)
+        return first, second if has_bend else first
+
+    return scale_derivatives
 
 
 @_compiled
-def _roughness(out, V, indptr, indices, edges):
+def roughness(V, indptr, indices, edges):
+    """``v_jᵀ L v_j`` of every column, (B, k), as a sum over edges: nothing cancels."""
     n, B, k = V.shape
+    out = np.zeros((B, k))
     for i in range(n):
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
@@ -275,81 +284,40 @@ def _roughness(out, V, indptr, indices, edges):
                     for r in range(k):
                         difference = float(V[i, b, r]) - float(V[j, b, r])
                         out[b, r] += edges[e] * difference * difference
-
-
-def penalty_sum(F: np.ndarray, concave: bool) -> np.ndarray:
-    if not concave:
-        return F.sum(axis=(0, 2), dtype=np.float64)
-    out = np.zeros(F.shape[1])
-    _log_sum(out, F, float(F.max(initial=0.0)))
     return out
 
 
 @_compiled
-def _log_sum(out, F, largest):
-    n, B, k = F.shape
-    together = 8 if largest < 1e30 else 1  # so many factors cannot overflow: one logarithm serves them
-    product = np.empty(k)
-    for b in range(B):
-        for first in range(0, n, together):
-            for r in range(k):
-                product[r] = 1.0
-            if together == 1:
-                for r in range(k):
-                    out[b] += log1p(float(F[first, b, r]))
-                continue
-            for i in range(first, min(first + together, n)):
-                for r in range(k):
-                    product[r] *= 1.0 + F[i, b, r]
-            for r in range(k):
-                out[b] += log(product[r])
-
-
-def beyond(F: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> np.ndarray:
-    if not momentum.any():
-        return F
-    out = np.empty(F.shape, dtype=F.dtype)
-    _beyond(out, F, last, momentum, np.finfo(F.dtype).tiny)
-    return out
-
-
-@_compiled
-def _beyond(out, F, last, momentum, tiny):
-    n, B, k = F.shape
+def extrapolated(F, last, momentum):
+    """``F + momentum · (F − last)`` with ``momentum`` (B,), not below zero, without subnormal numbers."""
+    tiny, (n, B, k) = np.finfo(F.dtype).tiny, F.shape
+    out = np.empty((n, B, k), F.dtype)
     for i in range(n):
         for b in range(B):
             for r in range(k):
                 x = F[i, b, r] + momentum[b] * (F[i, b, r] - last[i, b, r])
                 out[i, b, r] = x if x >= tiny else 0.0
-
-
-def scaled(F: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    out = np.empty(F.shape, dtype=F.dtype)
-    if factors.shape != F.shape[1:]:
-        factors = np.repeat(factors, F.shape[2], axis=1)
-    _scaled(out, F, factors, np.finfo(F.dtype).tiny)
     return out
 
 
 @_compiled
-def _scaled(out, F, factors, tiny):
-    n, B, k = F.shape
+def scaled(F, factors):
+    """Columns of F times ``factors`` (B, k), without subnormal numbers."""
+    tiny, (n, B, k) = np.finfo(F.dtype).tiny, F.shape
+    out = np.empty((n, B, k), F.dtype)
     for i in range(n):
         for b in range(B):
             for r in range(k):
                 x = F[i, b, r] * factors[b, r]
                 out[i, b, r] = x if x >= tiny else 0.0
-
-
-def greedy_colours(order: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    colour = np.full(len(order), -1, dtype=np.int64)
-    _greedy_colours(colour, order, indptr, indices)
-    return colour
+    return out
 
 
 @_compiled
-def _greedy_colours(colour, order, indptr, indices):
-    taken_by = np.full(colour.shape[0] + 1, -1, dtype=np.int64)  # the last row next to each colour
+def greedy_colours(order, indptr, indices):
+    """For each row (n,), visited in this ``order``, the first colour that none of its neighbours has."""
+    colour = np.full(len(order), -1, dtype=np.int64)
+    taken_by = np.full(len(order) + 1, -1, dtype=np.int64)  # the last row next to each colour
     for i in order:
         for e in range(indptr[i], indptr[i + 1]):
             taken_by[colour[indices[e]]] = i  # place −1, the last, is for rows without a colour
@@ -357,3 +325,4 @@ def _greedy_colours(colour, order, indptr, indices):
         while taken_by[first] == i:
             first += 1
         colour[i] = first
+    return colour

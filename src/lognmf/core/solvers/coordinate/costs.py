@@ -8,102 +8,128 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from lognmf.core.arrays import gram, total
+from lognmf.core.data import InMemory, in_memory
 from lognmf.core.problem import Problem
-from lognmf.core.solvers.coordinate.coloured_graph import Visit, independent
-from lognmf.core.terms.frobenius import Frobenius
+from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph, coloured, without_edges
+from lognmf.core.terms.l1 import L1
 from lognmf.core.terms.laplacian import Laplacian
-from lognmf.core.terms.log import Log
-from lognmf.core.terms.robust import Robust, kept_share, robust_value
+from lognmf.core.terms.robust import kept_share, robust_value
 
-ENOUGH_DIGITS = 1e-3
-"""Share of ‖X‖² down to which the data term may be taken as a difference of sums."""
+ENOUGH_DIGITS = 1e-3  # share of ‖X‖² down to which the data term may be taken as a difference of sums
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The terms of ``problem``, with the rows of V in the order of their graph."""
+    """The terms of ``problem``, the rows of V with their graph, and the loops that do the ``work``."""
 
     problem: Problem
-    rows_of_V: Visit
-    kernels: ModuleType
+    rows_of_V: ColouredGraph
+    work: ModuleType
+
+    @classmethod
+    def of(cls, problem: Problem) -> Costs:
+        """The costs of a problem that coordinate descent does not refuse."""
+        from lognmf.core.solvers.coordinate import compiled  # numba takes a while to import
+
+        graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
+        rows = coloured(graphs[0].exact_W) if graphs else without_edges(problem.data.shape[0])
+        return cls(problem, rows, compiled)
+
+    # The penalties ---------------------------------------------------------------------
+
+    @functools.cached_property
+    def _terms(self) -> tuple[Any, Any, Any]:
+        """The penalties on U and V and the graph; ℓ1 of weight zero where there is none."""
+        on_V, none = self.problem.on_V, (L1(np.zeros(1)),)
+        separable = [term for term in on_V if not isinstance(term, Laplacian)]
+        graphs = [term for term in on_V if isinstance(term, Laplacian)]
+        return (*self.problem.on_U, *none)[0], (*separable, *none)[0], (*graphs, *none)[0]
+
+    @functools.cached_property
+    def on_U(self) -> Any:
+        """The loops for the penalty on U."""
+        return self.work.kernels(self._terms[0])
+
+    @functools.cached_property
+    def on_V(self) -> Any:
+        """The loops for the penalty on V."""
+        return self.work.kernels(self._terms[1])
+
+    def weights(self, B: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights of the penalties on U and V and of the graph, each (B,) in float64."""
+        alpha, beta, lam = (np.zeros(B) + term.weight for term in self._terms)
+        return alpha, beta, lam
 
     def penalties(self, U: np.ndarray, V: np.ndarray, rough: np.ndarray) -> np.ndarray:
         """All but the data term, (B,); ``rough`` is V's roughness."""
-        alpha, beta, lam = self.weights(V.shape[1])
-        value = lam * rough.sum(axis=1)
-        for weight, F in ((alpha, U), (beta, V)):
+        return self.weights(V.shape[1])[2] * rough.sum(axis=1) + self.sparsity(U, V)
+
+    def sparsity(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The separable penalties on both factors, (B,)."""
+        alpha, beta, _ = self.weights(V.shape[1])
+        value = np.zeros(V.shape[1])
+        for weight, F, kernels in ((alpha, U, self.on_U), (beta, V, self.on_V)):
             if weight.any():
-                value = value + weight * self.penalty(F)
+                value = value + weight * kernels.penalty_sum(F)
         return value
 
-    def roughness(self, V: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        """``v_jᵀ L v_j`` of every component, (B, k); zeros where no setting asks."""
-        return self.kernels.roughness(V, self.rows_of_V) if lam.any() else np.zeros(V.shape[1:])
+    def roughness(self, V: np.ndarray) -> np.ndarray:
+        """``v_jᵀ L v_j`` of every component, (B, k); zeros if the graph has no weight."""
+        if not self.weights(V.shape[1])[2].any():
+            return np.zeros(V.shape[1:])
+        return self.work.roughness(V, *self.rows_of_V[2:5])
+
+    @functools.cached_property
+    def data(self) -> InMemory:
+        """The samples, all in memory."""
+        return in_memory(self.problem.data)
+
+    def squared_residuals(self, U: np.ndarray, V: np.ndarray, XU: np.ndarray) -> np.ndarray:
+        """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
+        return self.problem.fit.squared_residuals(self.data, U, V, XU)
+
+    # The data term ---------------------------------------------------------------------
 
     def fit_value(
         self, U: np.ndarray, V: np.ndarray, XU: np.ndarray, UU: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """The data term (B,) and the row weights; infinite where something has overflowed."""
-        fit = self.problem.fit
-        if isinstance(fit, Frobenius) and V.dtype == np.float64:
-            short = self.size - 2 * np.einsum("nbk,nbk->b", XU, V) + np.einsum("bkl,bkl->b", UU, gram(V, V))
-            if (short > ENOUGH_DIGITS * self.size).all():
+        if self._row_norm is None and V.dtype == np.float64:
+            short = self._size - 2 * np.einsum("nbk,nbk->b", XU, V) + np.einsum("bkl,bkl->b", UU, gram(V, V))
+            if (short > ENOUGH_DIGITS * self._size).all():
                 return short, np.zeros((0, V.shape[1]))
-        value, kept = self.cost(fit.squared_residuals(self.problem.data, U, V, XU))
+        value, kept = self._residual_cost(self.squared_residuals(U, V, XU))
         sound = np.isfinite(UU.sum(axis=(1, 2))) & np.isfinite(XU.sum(axis=(0, 2)))
         return np.where(sound, value, np.inf), kept
 
-    def cost(self, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What residuals of these squared norms (n, B) cost, (B,), and their row weights."""
-        fit = self.problem.fit
-        if not isinstance(fit, Robust):
-            return total(squared, axis=0), np.zeros((0, squared.shape[1]))
-        r = squared**0.5
-        return (
-            total(robust_value(fit.row_norm, r, fit.weight), axis=0),
-            kept_share(fit.row_norm, r, fit.weight / 2),
-        )
-
-    @functools.cached_property
-    def squared_norms(self) -> np.ndarray:
-        """``‖x_i‖²``, (n,)."""
-        return self.problem.data.squared_norms
-
-    @functools.cached_property
-    def size(self) -> float:
-        """``‖X‖²_F``."""
-        return float(self.squared_norms.sum(dtype=np.float64))
-
-    @functools.cached_property
-    def rows_of_U(self) -> Visit:
-        """U's rows, which no graph joins."""
-        return independent(self.problem.data.shape[1])
-
-    @functools.cached_property
-    def concave(self) -> bool:
-        """Whether the sparsity penalty is the log penalty; else ℓ1, or none."""
-        return any(isinstance(term, Log) for term in (*self.problem.on_U, *self.problem.on_V))
-
-    def penalty(self, F: np.ndarray) -> np.ndarray:
-        """The sparsity penalty of a factor without its weight, (B,)."""
-        return self.kernels.penalty_sum(F, self.concave)
-
-    def weights(self, B: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights of the penalties on U and V and of the graph, each (B,) in float64."""
-        alpha, beta, lam = (np.zeros(B) if weight is None else weight for weight in self._known)
-        return alpha, beta, lam
+    def zero_value(self, B: int) -> np.ndarray:
+        """The objective of U = V = 0, (B,)."""
+        return self._residual_cost(self.data.squared_norms[:, None] + np.zeros(B))[0]
 
     def take(self, index: np.ndarray) -> Costs:
         """The costs of the settings ``index``."""
         return replace(self, problem=self.problem.take(index))
 
+    def _residual_cost(self, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What residuals of these squared norms (n, B) cost, (B,), and their row weights."""
+        if self._row_norm is None:
+            return total(squared, axis=0), np.zeros((0, squared.shape[1]))
+        fit: Any = self.problem.fit
+        r = squared**0.5
+        value = total(robust_value(self._row_norm, r, fit.weight), axis=0)
+        return value, kept_share(self._row_norm, r, fit.weight / 2)
+
     @functools.cached_property
-    def _known(self) -> list[np.ndarray | None]:
-        on_V = [term for term in self.problem.on_V if not isinstance(term, Laplacian)]
-        graph = [term for term in self.problem.on_V if isinstance(term, Laplacian)]
-        found = (self.problem.on_U, on_V, graph)
-        return [np.array(terms[0].weight, dtype=np.float64) if terms else None for terms in found]
+    def _row_norm(self) -> Any:
+        """The norm of the robust fit; None for the plain one."""
+        return getattr(self.problem.fit, "row_norm", None)
+
+    @functools.cached_property
+    def _size(self) -> float:
+        """``‖X‖²_F``."""
+        return float(self.data.squared_norms.sum(dtype=np.float64))

@@ -1,26 +1,26 @@
-"""Ways out of a minimum that is only local: components that could serve elsewhere.
+"""Ways out of a local minimum: components are moved to where they reduce the residual.
 
-Each gives a new point that is worse at first. The solver goes its way from there, and what it
-reports is still the best point so far.
+Each gives a new point that is worse at first. The solver continues from there and still reports the
+best point so far.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lognmf.core.arrays import Matrix, dense_rows, gram, product, product_t
+from lognmf.core.arrays import gram
+from lognmf.core.data import InMemory
 
-POWER_STEPS = 3
-"""Steps of the power method on the residual; the sweeps that follow do the rest."""
+POWER_STEPS = 3  # steps of the power method on the residual; the sweeps that follow do the rest
 
 
 def refilled(
-    X: Matrix, U: np.ndarray, V: np.ndarray, squared: np.ndarray, empty: np.ndarray, due: np.ndarray
+    data: InMemory, U: np.ndarray, V: np.ndarray, squared: np.ndarray, empty: np.ndarray, due: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """U and V with their ``empty`` components (B, k) filled, in the settings that are ``due`` (B,).
 
-    Penalties may kill a component for good that would serve elsewhere. Each one gets a sample that
-    fits badly by its ``squared`` residual (n, B).
+    Penalties may empty a component for good that could be used elsewhere. Each one gets a sample with a
+    large ``squared`` residual (n, B).
     """
     U, V = U.copy(), V.copy()
     for b in np.flatnonzero(due):
@@ -28,7 +28,7 @@ def refilled(
         worse_half = np.argsort(-squared[:, b], kind="stable")[: max(1, len(squared) // 2)]
         spread = worse_half[:: max(1, len(worse_half) // len(components))]
         for j, i in zip(components, spread, strict=False):
-            sample = dense_rows(X, slice(i, i + 1))[0]
+            sample = data.dense_rows(slice(i, i + 1))[0]
             missing = np.maximum(sample - U[:, b, :] @ V[i, b, :], 0)
             size = float(np.linalg.norm(missing)) or 1.0
             U[:, b, j], V[:, b, j] = missing / size, 0
@@ -37,16 +37,16 @@ def refilled(
 
 
 def exchanged(
-    X: Matrix, U: np.ndarray, V: np.ndarray, squared: np.ndarray, rank: np.ndarray
+    data: InMemory, U: np.ndarray, V: np.ndarray, squared: np.ndarray, rank: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """U and V with one component of every setting exchanged for what the residual asks for most.
+    """U and V with one component of every setting replaced by the leading part of the residual.
 
-    Which one goes: the least needed, or the next after it, by ``rank`` (B,) in the order of `needs`.
-    What comes: the leading nonnegative part of the residual, from the sample that fits worst.
+    The component of this ``rank`` (B,) in the order of `needs` goes; 0 is the least needed one. The
+    nonnegative power method finds the new one, from the sample with the largest residual.
     """
     u = np.stack(
         [
-            dense_rows(X, slice(i, i + 1))[0] - U[:, b, :] @ V[i, b, :]
+            data.dense_rows(slice(i, i + 1))[0] - U[:, b, :] @ V[i, b, :]
             for b, i in enumerate(squared.argmax(0))
         ],
         axis=1,
@@ -54,8 +54,8 @@ def exchanged(
     for _ in range(POWER_STEPS):
         u = np.maximum(u, 0)
         u = u / np.maximum(np.linalg.norm(u, axis=0), np.finfo(u.dtype).tiny)
-        v = np.maximum(product(X, u) - np.einsum("nbk,bkl->nbl", V, gram(U, u)), 0)
-        last, u = u, product_t(X, v) - np.einsum("pbk,bkl->pbl", U, gram(V, v))
+        v = np.maximum(data.times(u) - np.einsum("nbk,bkl->nbl", V, gram(U, u)), 0)
+        last, u = u, data.t_times(v) - np.einsum("pbk,bkl->pbl", U, gram(V, v))
     U, V = U.copy(), V.copy()
     for b, place in enumerate(rank):
         j = np.argsort(needs(U[:, b, :], V[:, b, :]), kind="stable")[int(place) % U.shape[2]]

@@ -1,0 +1,76 @@
+"""What coordinate descent cannot do, in sentences for users."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import FunctionType
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.data import Data, InMemory
+from lognmf.core.problem import Problem
+from lognmf.core.terms.laplacian import Laplacian
+from lognmf.core.terms.protocol import Penalty
+
+SCALAR_FUNCTIONS = ("cost", "slope", "minimum")  # static methods of `SeparablePenalty`
+
+
+def refuses(problem: Problem) -> str | None:
+    """Why coordinate descent cannot minimise ``problem``; None if it can."""
+    fit = problem.fit
+    sentence = _refuses_data(problem.data)
+    if sentence is not None:
+        return sentence
+    if not getattr(fit, "by_residual", False):
+        return f'solver="cd" minimises squared errors only; got {_name(fit)}: use solver="mu".'
+    graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
+    on_V = [term for term in problem.on_V if not isinstance(term, Laplacian)]
+    sides = [(term, "U") for term in problem.on_U] + [(term, "V") for term in on_V]
+    for term, factor in sides:
+        sentence = _refuses_penalty(term, factor)
+        if sentence is not None:
+            return sentence
+    if max(len(problem.on_U), len(on_V), len(graphs)) > 1:
+        names = ", ".join(_name(term) for term in (*problem.on_U, *problem.on_V))
+        return (
+            'solver="cd" takes at most one penalty on U, one on V and one graph; '
+            f'got {names}: use solver="mu".'
+        )
+    return None
+
+
+def _refuses_data(data: Data) -> str | None:
+    """Why coordinate descent cannot take the data; None if it can."""
+    if find_spec("numba") is None:
+        return 'solver="cd" needs numba: run pip install "lognmf[cd]", or use solver="mu".'
+    if not isinstance(data, InMemory):
+        return 'solver="cd" needs all of X in memory: use solver="mu".'
+    X = data.X
+    if not isinstance(X, np.ndarray) and not sp.issparse(X):
+        return (
+            f'solver="cd" works on NumPy arrays and SciPy sparse matrices; got a {type(X).__name__}. '
+            'Use solver="mu", or bring X to NumPy first (a torch tensor by X.cpu().numpy()).'
+        )
+    if data.M is not None:
+        return (
+            'solver="cd" takes no missing or weighted entries (NaN, or a mask): use solver="mu", or fill '
+            "them first."
+        )
+    return None
+
+
+def _refuses_penalty(term: Penalty, factor: str) -> str | None:
+    """Why coordinate descent cannot take ``term``; None if it can."""
+    # A bound method would need the instance, which compiled code does not have.
+    missing = [name for name in SCALAR_FUNCTIONS if not isinstance(getattr(term, name, None), FunctionType)]
+    if not missing:
+        return None
+    return (
+        f'solver="cd" needs the static methods {", ".join(SCALAR_FUNCTIONS)} of a penalty; {_name(term)}, '
+        f'on {factor}, lacks {", ".join(missing)}: add them, or use solver="mu".'
+    )
+
+
+def _name(term: object) -> str:
+    return type(term).__name__

@@ -1,0 +1,147 @@
+"""The Kullback-Leibler fit against scikit-learn, dense, sparse, masked, and its codes of new samples."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+import scipy.special
+from sklearn.decomposition import NMF, non_negative_factorization
+
+from lognmf.core.data import InMemory
+from lognmf.core.loop import iterate
+from lognmf.core.problem import Problem
+from lognmf.core.solvers import SOLVERS, encode
+from lognmf.core.terms import L1, KullbackLeibler, Log
+from problems import peak_numbers
+
+
+@pytest.fixture
+def counts(rng):
+    """Counts with many zeros, but no empty row or column."""
+    X = rng.poisson(rng.gamma(0.5, 2.0, (30, 3)) @ rng.gamma(0.5, 2.0, (3, 20))).astype(float)
+    X[np.arange(30), np.arange(30) % 20] += 1
+    return X
+
+
+@pytest.fixture
+def start(rng):
+    return 0.1 + rng.random((20, 3)), 0.1 + rng.random((30, 3))
+
+
+def solve(X, U, V, steps, M=None, **terms):
+    rule = SOLVERS["mu"].of(Problem(InMemory(X, M), KullbackLeibler(), **terms))
+    return iterate(rule, rule.start(U[:, None], V[:, None]), max_iter=steps, tol=0, eval_every=1)
+
+
+def divergence(X, Y, M=1.0):
+    return np.sum(M * (scipy.special.rel_entr(X, Y) - X + Y))
+
+
+@pytest.mark.filterwarnings("ignore:Maximum number of iterations")
+@pytest.mark.parametrize("steps", [1, 10, 200])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_as_scikit_learns(counts, start, steps, form):
+    """scikit-learn updates the codes first, we the basis: so its data are the transpose."""
+    U, V = start
+    solution = solve(form(counts), U, V, steps)
+    W, H, _ = non_negative_factorization(
+        counts.T.copy(),
+        W=U.copy(),
+        H=V.T.copy(),
+        n_components=3,
+        init="custom",
+        solver="mu",
+        beta_loss="kullback-leibler",
+        tol=0,
+        max_iter=steps,
+    )
+    np.testing.assert_allclose(solution.state.U[:, 0], W, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(solution.state.V[:, 0], H.T, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(solution.objective[0], divergence(counts, H.T @ W.T), rtol=1e-8)
+
+
+def test_penalties_as_scikit_learns(counts, start):
+    """Its penalties are multiplied by the sizes; the divergence is not halved."""
+    U, V = start
+    n, p = counts.shape
+    penalties = {"on_U": (L1(np.array([0.7])),), "on_V": (L1(np.array([0.3])),)}
+    ours = solve(counts, U, V, 300, **penalties)
+    model = NMF(
+        3,
+        init="custom",
+        solver="mu",
+        beta_loss="kullback-leibler",
+        l1_ratio=1,
+        alpha_W=0.7 / n,
+        alpha_H=0.3 / p,
+        tol=0,
+        max_iter=300,
+    )
+    W = model.fit_transform(counts.T.copy(), W=U.copy(), H=V.T.copy())
+    np.testing.assert_allclose(ours.state.U[:, 0], W, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [False, True])
+def test_ends_at_a_stationary_point(counts, start, unit):
+    """At the end the projected gradient vanishes on positive entries, on the sphere its tangent part."""
+    U, V = start
+    rule = SOLVERS["mu"].of(Problem(InMemory(counts), KullbackLeibler()), unit_components=unit)
+    state = iterate(rule, rule.start(U[:, None], V[:, None]), max_iter=20000, tol=0, eval_every=1000).state
+    U, V = state.U[:, 0], state.V[:, 0]
+    slope = (1 - counts / (V @ U.T)) @ U
+    assert np.abs(slope * V).max() < 1e-6
+    if unit:
+        np.testing.assert_allclose(np.linalg.norm(U, axis=0), 1, rtol=1e-10)
+    slope = (1 - counts / (V @ U.T)).T @ V
+    assert np.abs(slope * U).max() < 1e-5
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_weights_of_entries(counts, start, form, rng):
+    U, V = start
+    M = (rng.random(counts.shape) < 0.7) * rng.random(counts.shape)
+    solution = solve(form(counts * (M > 0)), U, V, 30, M=form(M))
+    Y = solution.state.V[:, 0] @ solution.state.U[:, 0].T
+    np.testing.assert_allclose(solution.objective[0], divergence(counts, Y, M), rtol=1e-10)
+    assert (np.diff(solution.history["objective"][:, 0]) <= 1e-10).all()
+    ones = solve(counts, U, V, 30, M=np.ones_like(counts))
+    np.testing.assert_allclose(ones.state.U, solve(counts, U, V, 30).state.U, rtol=1e-10)
+
+
+def test_sparse_data_stay_sparse(rng):
+    """No array of the size of X is made."""
+    from lognmf import PlainNMF
+
+    X = sp.random_array((2000, 3000), density=0.002, rng=rng, format="csr")
+    X.data = 1.0 + np.floor(5 * X.data)
+    model = PlainNMF(4, loss="kullback-leibler", max_iter=3, random_state=0)
+    assert peak_numbers(model, X) < 0.1 * X.shape[0] * X.shape[1]
+
+
+@pytest.mark.parametrize("penalty", [None, Log, L1])
+def test_codes_of_new_samples(counts, rng, penalty):
+    """Each against SciPy's minimiser."""
+    U = 0.05 + rng.random((20, 3))
+    on_V = () if penalty is None else (penalty(np.full(30, 0.5)),)
+    V = encode(Problem(InMemory(counts), KullbackLeibler(), on_V=on_V), U)
+    cost = {None: lambda v: 0.0, Log: lambda v: 0.5 * np.log1p(v).sum(), L1: lambda v: 0.5 * v.sum()}[penalty]
+    for x, v in zip(counts[:8], V[:8], strict=True):
+        best = scipy.optimize.minimize(
+            lambda v, x=x: divergence(x, U @ v) + cost(v), v + 0.1, bounds=[(0, None)] * 3, tol=1e-12
+        )
+        assert divergence(x, U @ v) + cost(v) <= best.fun + 1e-5 * abs(best.fun)
+
+
+def test_robust_codes_by_updates_as_by_coordinates(rng):
+    """The updates serve every fit; where coordinates are solved too, both agree."""
+    from lognmf.core.solvers.multiplicative import MultiplicativeCodes
+    from lognmf.core.terms import ROW_NORMS
+    from problems import code_problem
+
+    X, U = rng.random((12, 9)), rng.random((9, 3))
+    problem = code_problem(X, penalty=L1, beta=0.1, row_norm=ROW_NORMS["l21"](), gamma=0.5)
+    rule = MultiplicativeCodes(problem.data, problem.fit, U[:, None], problem.on_V)
+    slow = iterate(rule, rule.start(), max_iter=20000, tol=1e-14, eval_every=100).state
+    fast = encode(problem, U)
+    ours = rule.value(type(slow)(slow.U, fast[None]))
+    np.testing.assert_allclose(ours, rule.value(slow), rtol=1e-6)
