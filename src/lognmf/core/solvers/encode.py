@@ -28,13 +28,16 @@ def encode(problem: Problem, U: Array) -> Array:
     """Codes (n, k) of the samples of ``problem`` for the basis ``U`` (p, k), each solved to tolerance.
 
     The terms have one weight per sample. Quadratic fits with at most one penalty, whose coordinates can be
-    solved alone, are solved exactly; all others by multiplicative updates.
+    solved alone, are solved exactly; others by multiplicative updates.
     """
     on_V = problem.on_V
     rule: Any
     if problem.fit.quadratic and len(on_V) <= 1 and all(hasattr(penalty, "minimise") for penalty in on_V):
         rule, state = Codes.of(problem, U)
         limits: Any = {"max_iter": 500, "tol": 1e-14, "eval_every": 2}
+    elif hasattr(problem.fit, "row_norm"):
+        msg = "transform of a robust fit takes at most one penalty on V, and one with a method minimise."
+        raise ValueError(msg)
     else:
         rule = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
         state, limits = rule.start(), {"max_iter": 5000, "tol": 1e-10, "eval_every": 10}
