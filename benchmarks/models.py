@@ -16,7 +16,7 @@ from sklearn.decomposition import non_negative_factorization
 
 from lognmf import MODELS, knn_graph
 from lognmf.core.arrays import like, product, product_t
-from lognmf.models.validation import Samples
+from lognmf.core.data import InMemory
 from lognmf.paper.methods import PINNED
 
 # Products with X or Xᵀ in one iteration; RMNMF's are those with its dense target X − E + Γ/μ.
@@ -31,7 +31,7 @@ def steppers(X, k, W, mask):
     for name, cls in {**MODELS, "WNMF, 20 % missing": MODELS["WNMF"]}.items():
         model = cls(k, random_state=0, **PINNED.get(name, {}))
         M = mask if "missing" in name else None
-        data = Samples(X if M is None else X * M, M)
+        data = InMemory(X if M is None else X * M, M)
         weights = {w: like(np.array([float(getattr(model, w))]), X) for w in model._weights}
         rule = model._rule(data, W if hasattr(model, "graph") else None, weights)
         first = [
