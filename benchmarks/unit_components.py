@@ -23,7 +23,7 @@ from lognmf.core.arrays import like, product, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.solvers.unit_norm import unit_columns
+from lognmf.core.solvers.multiplicative import unit_columns
 from lognmf.core.terms import Frobenius
 from lognmf.models.log_sparse import regularised
 from lognmf.plots.style import ACCENT, DARK, new_figure, tidy

@@ -30,7 +30,7 @@ def test_one_table_then_again(run, here, monkeypatch):
     assert "grids: " in err
     assert "about" in err
     assert "lognmf reproduce table5" in (here / "r" / "index.html").read_text(encoding="utf-8")
-    monkeypatch.setattr("lognmf.paper.executors.perform", lambda _: pytest.fail("done again"))
+    monkeypatch.setattr("lognmf.paper.run.perform", lambda _: pytest.fail("done again"))
     code, out, err = run(*FAST, "--out", "r")
     assert (code, "grids: " in err) == (0, False)
 
@@ -72,7 +72,7 @@ def test_interrupted(run, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lognmf.paper.executors.perform", interrupt)
+    monkeypatch.setattr("lognmf.paper.run.perform", interrupt)
     code, _, err = run(*FAST, "--out", "r")
     assert code == 130
     assert "what is done is kept in r: run the command again to go on" in err

@@ -21,8 +21,7 @@ from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS, CoordinateDescent
 from lognmf.core.solvers.coordinate import compiled
 from lognmf.core.solvers.coordinate.coloured_graph import coloured, without_edges
-from lognmf.core.solvers.coordinate.costs import Costs
-from lognmf.core.solvers.coordinate.rescaling import newton_scale
+from lognmf.core.solvers.coordinate.costs import Costs, newton_scale
 from lognmf.core.terms import (
     L1,
     PENALTIES,

@@ -9,7 +9,7 @@ from lognmf.core.arrays import like, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.solvers.unit_norm import multiply_on_sphere, unit_columns
+from lognmf.core.solvers.multiplicative import multiply_on_sphere, unit_columns
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import LogSparseNMF, regularised

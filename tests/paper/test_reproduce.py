@@ -169,7 +169,7 @@ def test_the_document(folder):
 
 
 def test_a_second_call_computes_nothing(folder, tiny, monkeypatch):
-    monkeypatch.setattr("lognmf.paper.executors.perform", lambda _: pytest.fail("done again"))
+    monkeypatch.setattr("lognmf.paper.run.perform", lambda _: pytest.fail("done again"))
     report = reproduce(
         ["table1"], folder, preset="tiny", data=DIGITS, executor="inline", pages=False, say=lambda _: None
     )

@@ -15,9 +15,8 @@ import pytest
 
 from lognmf.paper import run as running
 from lognmf.paper import work
-from lognmf.paper.executors import EXECUTORS, merged
 from lognmf.paper.methods import PINNED
-from lognmf.paper.run import compute, missing, outlook
+from lognmf.paper.run import EXECUTORS, compute, merged, missing, outlook
 from lognmf.paper.samples import prepare
 from lognmf.paper.spec import CLEAN, Data, Noise, cell
 from lognmf.paper.store import StudyStore
@@ -83,7 +82,7 @@ def test_a_mask_changes_what_wnmf_finds(whole, tmp_path):
 
 
 def test_nothing_is_done_twice(whole, monkeypatch):
-    monkeypatch.setattr("lognmf.paper.executors.perform", lambda _: pytest.fail("done again"))
+    monkeypatch.setattr("lognmf.paper.run.perform", lambda _: pytest.fail("done again"))
     assert missing(CELLS * 2, whole) == []
     assert compute(CELLS, whole, executor="inline").done == 0
 
@@ -185,7 +184,7 @@ def _die(task):
 
 def test_a_process_that_dies_is_a_failure(tmp_path, monkeypatch):
     store = StudyStore(tmp_path / "study.db")
-    monkeypatch.setattr("lognmf.paper.executors.perform", _die)
+    monkeypatch.setattr("lognmf.paper.run.perform", _die)
     report = compute(CELLS[1:2], store, jobs=1)
     assert (report.done, report.failed) == (0, 2)
     assert "A process died" in store.failures()[0][1]

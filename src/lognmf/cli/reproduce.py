@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from lognmf.cli.options import interruptible, worded
-from lognmf.paper.executors import EXECUTORS
+from lognmf.paper.run import EXECUTORS
 from lognmf.paper.spec import PRESETS
 from lognmf.paper.tables import DATASETS, FIGURES, TABLES
 

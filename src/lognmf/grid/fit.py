@@ -20,19 +20,22 @@ from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import Array, join, like, to_numpy, total
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs, check_graph
-from lognmf.grid.duplicates import Watched, copied, followers, same_problems
 from lognmf.grid.plan import (
     Pair,
+    Watched,
     batches,
     check_classes,
     check_clusters,
     check_model,
     check_seeds,
     check_settings,
+    copied,
     describe,
+    followers,
     place,
     plain,
     row_key,
+    same_problems,
 )
 from lognmf.grid.store import RowStore
 from lognmf.models.engine import Factors, Fits, draw, fit_batch

@@ -12,7 +12,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.solvers.unit_norm import unit_columns
+from lognmf.core.solvers.multiplicative import unit_columns
 from lognmf.core.terms import Frobenius, graph_penalty
 from lognmf.models.documentation import shared_docs
 from lognmf.models.terms_model import TermsModel

@@ -10,12 +10,11 @@ from lognmf.core.data import InMemory
 from lognmf.core.terms.frobenius import Frobenius
 from lognmf.core.terms.kullback_leibler import KullbackLeibler
 from lognmf.core.terms.l1 import L1
-from lognmf.core.terms.l2log import L2Log
-from lognmf.core.terms.l21 import L21
 from lognmf.core.terms.laplacian import Laplacian
 from lognmf.core.terms.log import Log
 from lognmf.core.terms.protocol import DataFit, Penalty, RowNorm, SeparablePenalty
 from lognmf.core.terms.robust import Robust
+from lognmf.core.terms.row_norms import L21, L2Log
 from lognmf.core.terms.weighted import Weighted
 
 PENALTIES: dict[str, Callable[[Array], SeparablePenalty]] = {"log": Log, "l1": L1}

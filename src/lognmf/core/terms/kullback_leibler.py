@@ -14,8 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, namespace, product, product_t
-from lognmf.core.data import InMemory
-from lognmf.core.terms.entries import at_entries, row_blocks, stored_like
+from lognmf.core.data import InMemory, at_entries, row_blocks, stored_like
 from lognmf.core.terms.frobenius import Frobenius
 from lognmf.core.terms.protocol import Halves
 from lognmf.core.terms.weighted import Weighted

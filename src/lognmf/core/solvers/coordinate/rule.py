@@ -25,12 +25,11 @@ from lognmf.core.arrays import gram, scale_rows
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers.coordinate.coloured_graph import without_edges
-from lognmf.core.solvers.coordinate.costs import Costs
+from lognmf.core.solvers.coordinate.costs import Costs, best_scale
 from lognmf.core.solvers.coordinate.escapes import exchanged, refilled
 from lognmf.core.solvers.coordinate.limits import refuses
-from lognmf.core.solvers.coordinate.rescaling import best_scale
 from lognmf.core.solvers.coordinate.working_point import WINDOW, Progress, WorkingPoint, chosen, merge
-from lognmf.core.solvers.unit_norm import unit_columns
+from lognmf.core.solvers.multiplicative import unit_columns
 
 SWEEPS = 2  # sweeps of a factor in a step; more are greedy and end in worse minima
 RESCALINGS = 2  # Newton steps towards the best scale in a step

@@ -1,4 +1,4 @@
-"""The ℓ2,log norm of the outlier part, φ(s) = log(1 + s) (``eq_l2log``)."""
+"""Norms of the outlier part, by the norms of its rows: ℓ2,log and ℓ2,1."""
 
 from __future__ import annotations
 
@@ -40,3 +40,22 @@ class L2Log:
     def dead_zone(self, tau: Array) -> Array:
         """``min(τ, √τ)``: below τ = 1 shrinkage begins at r = τ, above it not before r = 2√τ − 1 ≥ √τ."""
         return namespace(tau).minimum(tau, tau**0.5)
+
+
+@dataclass(frozen=True)
+class L21:
+    """``Σ_i ‖s_i‖``."""
+
+    def value(self, s: Array) -> Array:
+        return s
+
+    def slope(self, s: Array) -> Array:
+        return namespace(s).ones_like(s)
+
+    def shrink(self, r: Array, tau: Array) -> Array:
+        """Soft threshold: ``max(r − τ, 0)``."""
+        xp = namespace(r)
+        return xp.where(r > tau, r - tau, xp.zeros_like(r))
+
+    def dead_zone(self, tau: Array) -> Array:
+        return tau
