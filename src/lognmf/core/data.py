@@ -101,21 +101,31 @@ def in_memory(data: Data) -> InMemory:
 
 
 BLOCK_NUMBERS = 1 << 17
-"""How many entries of the reconstruction are formed together."""
+"""How many entries of the reconstruction ``V Uᵀ`` are formed together."""
+
+GATHERED = 1 << 13
+"""How many stored entries of a sparse matrix are taken together: their rows of U and V stay in the cache."""
 
 
 def row_blocks(M: Matrix) -> Iterator[slice]:
-    """Rows of ``M`` (n, p) a few at a time, so that what is formed for them stays in the cache."""
+    """Rows of ``M`` (n, p) a few at a time; all at once if it is sparse."""
     n, p = M.shape
-    entries_per_row = max(1, M.nnz // n) if sp.issparse(M) else p
-    step = max(1, BLOCK_NUMBERS // entries_per_row)
+    step = n if sp.issparse(M) else max(1, BLOCK_NUMBERS // p)
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def at_entries(M: sp.csr_array, U: np.ndarray, V: np.ndarray) -> np.ndarray:
     """``V Uᵀ`` where ``M`` has entries, in the order in which they are stored."""
-    rows = np.repeat(np.arange(M.shape[0]), np.diff(M.indptr))
-    return np.einsum("ij,ij->i", V[rows], U[M.indices])
+    rows, out = entry_rows(M), np.empty(M.nnz, dtype=V.dtype)
+    for start in range(0, M.nnz, GATHERED):
+        some = slice(start, start + GATHERED)
+        np.einsum("ij,ij->i", V[rows[some]], U[M.indices[some]], out=out[some])
+    return out
+
+
+def entry_rows(M: sp.csr_array) -> np.ndarray:
+    """The row of every stored entry."""
+    return np.repeat(np.arange(M.shape[0], dtype=M.indices.dtype), np.diff(M.indptr))
 
 
 def stored_like(M: sp.csr_array, values: np.ndarray) -> sp.csr_array:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, namespace, product, product_t
-from lognmf.core.data import InMemory, at_entries, row_blocks, stored_like
+from lognmf.core.data import InMemory, at_entries, entry_rows, row_blocks, stored_like
 from lognmf.core.terms.frobenius import Frobenius
 from lognmf.core.terms.protocol import Halves
 from lognmf.core.terms.weighted import Weighted
@@ -101,7 +101,7 @@ def _divergences(block: InMemory, U: Array, V: Array) -> Iterator[Array]:
         x, v = X[rows, :], V[rows, :]
         if sp.issparse(x):
             y = at_entries(x, U, v)
-            m = 1.0 if M is None else np.asarray(M[rows][_places(x), x.indices]).reshape(-1)
+            m = 1.0 if M is None else np.asarray(M[rows][entry_rows(x), x.indices]).reshape(-1)
             stored = m * (x.data * np.log(np.where(x.data > 0, x.data, 1.0) / (y + tiny)) - x.data)
             rest = v @ all_of_U if M is None else np.einsum("ij,ij->i", M[rows] @ U, v)
             yield np.asarray(stored_like(x, stored).sum(axis=1)).reshape(-1) + rest
@@ -110,8 +110,3 @@ def _divergences(block: InMemory, U: Array, V: Array) -> Iterator[Array]:
             stored = xp.where(x > 0, x, xp.ones_like(x))
             each = x * xp.log(stored / (y + tiny)) - x + y
             yield xp.sum(each if M is None else M[rows, :] * each, axis=1)
-
-
-def _places(x: sp.csr_array) -> np.ndarray:
-    """The row of each stored entry."""
-    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, namespace
-from lognmf.core.data import InMemory, at_entries, row_blocks, stored_like
+from lognmf.core.data import InMemory, at_entries, entry_rows, row_blocks, stored_like
 from lognmf.core.terms.protocol import Halves
 
 
@@ -85,8 +85,7 @@ def _weighted_errors(block: InMemory, U: Array, V: Array) -> Iterator[Array]:
     for rows in row_blocks(M):
         if sp.issparse(M):
             part = M[rows]
-            places = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-            known = np.asarray(X[rows][places, part.indices]).reshape(-1)
+            known = np.asarray(X[rows][entry_rows(part), part.indices]).reshape(-1)
             difference = at_entries(part, U, V[rows, :]) - known
             yield np.asarray(stored_like(part, part.data * difference**2).sum(axis=1)).reshape(-1)
         else:
