@@ -20,7 +20,7 @@ import numpy as np
 
 from lognmf.core.parallel import cores
 from lognmf.grid.plan import place
-from lognmf.paper.samples import expected_seconds, piece_size
+from lognmf.paper.seconds import expected_seconds, piece_size
 from lognmf.paper.spec import Cell, Piece, pieces
 from lognmf.paper.store import Outcome, StudyStore
 from lognmf.paper.work import Task, on_device, perform
