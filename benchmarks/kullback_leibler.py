@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/kullback_leibler.py
 
-Both make the same iterations from the same start; CPU seconds of one thread, in turns, the median of the rounds.
+Both make the same iterations from the same start. CPU seconds of one thread, in turns; medians of the rounds.
 """
 
 import argparse
