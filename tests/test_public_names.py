@@ -56,3 +56,40 @@ def test_version():
     from importlib.metadata import version
 
     assert lognmf.__version__ == version("lognmf")
+
+
+OPTIONAL = {
+    "torch",
+    "numba",
+    "dask",
+    "distributed",
+    "matplotlib",
+    "PIL",
+    "pooch",
+    "requests",
+    "typer",
+    "rich",
+}
+
+
+def test_every_name_without_the_extras():
+    """Only what a plain installation has: extras are asked for where they are used, in a sentence."""
+    program = f"""
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {OPTIONAL | {"pyarrow", "pandas", "polars", "jinja2"}}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+import numpy as np
+import lognmf
+for name in lognmf.__all__:
+    if name != "plots":
+        getattr(lognmf, name)
+X = np.random.default_rng(0).random((20, 6))
+for name, model in lognmf.MODELS.items():
+    model(2, max_iter=2).fit(X).transform(X)
+lognmf.fit_grid("LS-NMF", X, {{"lam": [0.1, 1.0]}}, n_clusters=2, max_iter=2)
+lognmf.datasets.load("digits")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

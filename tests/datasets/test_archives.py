@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from lognmf.datasets.download import ENDINGS, is_archive, unpack
+from lognmf.datasets.places import ENDINGS, is_archive, unpack
 
 CONTENT = {"a.txt": b"one", "deep/er/b.bin": bytes(1000), "empty": b""}
 MODES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.bz2": "w:bz2", ".tar.xz": "w:xz"}

@@ -19,7 +19,7 @@ from sklearn.preprocessing import normalize
 from lognmf import datasets
 from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, parse
 from lognmf.datasets import Dataset
-from lognmf.datasets.download import is_archive
+from lognmf.datasets.places import is_archive
 from lognmf.models.validation import check_samples, read_samples
 
 __all__ = ["fingerprint", "load", "read", "read_data"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lognmf.datasets.download import is_archive, unpack
+from lognmf.datasets.places import is_archive, unpack
 from lognmf.datasets.registry import Dataset
 from lognmf.parameters import check_integer
 
