@@ -219,10 +219,14 @@ def fit_grid(
 def _check_every(estimator: Any, settings: list[dict[str, Any]], data: InMemory, graphs: Graphs) -> None:
     """Refuse bad settings, and data that a setting cannot take, before any work."""
     trial = clone(estimator)
+    seen = set()
     for setting in settings:
         vars(trial).update(setting)  # every setting has the same names; set_params takes a millisecond
         trial._check_parameters()
-        trial._check_data(data, graphs)
+        others = tuple(id(value) for name, value in setting.items() if name not in estimator._weights)
+        if others not in seen:  # data are refused whatever the weights are
+            seen.add(others)
+            trial._check_data(data, graphs)
 
 
 # The work --------------------------------------------------------------------------------

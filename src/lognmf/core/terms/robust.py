@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lognmf.core.arrays import Array, gram, kernels, namespace, positive, scale_rows, take
+from lognmf.core.arrays import Array, gram, kernels, namespace, on_gpu, positive, scale_rows, take
 from lognmf.core.data import InMemory
 from lognmf.core.parallel import by_rows
 from lognmf.core.terms.frobenius import folded, squared_residuals, unfolded
@@ -69,7 +69,7 @@ class Robust:
     def sums(self, block: InMemory, U: Array, V: Array, kept: Array) -> tuple[Array, ...]:
         """``Xᵀ diag(kept) V``, ``VᵀV`` and ``Vᵀ diag(1 − kept) V``."""
         VV = gram(V, V)
-        if not _any_outlier(kept):
+        if not _possible(kept < 1):
             return block.t_times(V), folded(VV), folded(namespace(VV).zeros_like(VV))
         kept_V = by_rows(lambda rows: scale_rows(V[rows, ...], kept[rows, :]), V)
         XtV = block.t_times(kept_V)
@@ -79,15 +79,14 @@ class Robust:
     def halves_U(self, U: Array, sums: tuple[Array, ...]) -> Halves:
         """``(X − S)ᵀV`` and ``U VᵀV`` (``eq_update_u_robust``)."""
         XtV, VV, taken = sums
-        some = bool(namespace(taken).any(taken > 0))
-        return FitHalves(U, XtV, unfolded(VV), unfolded(taken) if some else None)
+        return FitHalves(U, XtV, unfolded(VV), unfolded(taken) if _possible(taken > 0) else None)
 
     def halves_V(self, block: InMemory, U: Array, V: Array, XU: Array, kept: Array, U_old: Array) -> Halves:
         """``(X − S)U`` and ``V UᵀU`` (``eq_update_v_robust``).
 
         S was made before U moved, hence the cross Gram matrix ``U_oldᵀ U``.
         """
-        if not _any_outlier(kept):
+        if not _possible(kept < 1):
             return FitHalves(V, XU, gram(U, U))
         return FitHalves(V, XU, gram(U, U), gram(U_old, U), kept)
 
@@ -107,6 +106,9 @@ class Robust:
         return replace(self, weight=take(self.weight, index, axis=0))
 
 
-def _any_outlier(kept: Array) -> bool:
-    """Whether any sample has an outlier part; if not, the iteration is that of the plain fit."""
-    return bool(namespace(kept).any(kept < 1))
+def _possible(outlier: Array) -> bool:
+    """False if no sample has an outlier part, so that the iteration is that of the plain fit.
+
+    On a GPU the answer would make it wait, and costs more than the general formulas: there it is True.
+    """
+    return on_gpu(outlier) or bool(namespace(outlier).any(outlier))
