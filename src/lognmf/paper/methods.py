@@ -40,8 +40,8 @@ PAPER_OPTIONS: dict[str, dict[str, Any]] = {
 }
 """Starts in the paper's protocol: uniform on [0, 1); the other four use k-means, their default."""
 
-_IRRELEVANT = ("n_components", "random_state", "verbose")
-"""Parameters that a cell gives elsewhere, or that change no result."""
+_IRRELEVANT = ("n_components", "random_state", "verbose", "loss")
+"""Parameters that a cell gives elsewhere, or that change no result; stored rows are older than ``loss``."""
 
 
 def all_parameters(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
