@@ -41,6 +41,11 @@ def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[A
         True where the entry is known, False where it was removed: the ``mask`` that
         `WeightedNMF.fit` and `LogSparseNMF.fit` take.
 
+    Raises
+    ------
+    ValueError, TypeError
+        If ``share`` is not from 0 to 1, or X is not a matrix of finite numbers.
+
     See Also
     --------
     gaussian : The other kind of noise.
@@ -95,6 +100,11 @@ def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
     -------
     ndarray of shape (n, p)
         Of the dtype of X if that is floating-point, else float64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``std`` is negative, or X is sparse or not a matrix of finite numbers.
 
     See Also
     --------

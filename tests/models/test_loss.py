@@ -54,10 +54,10 @@ def test_missing_entries(cls, counts, rng):
 @pytest.mark.parametrize("refusing", SQUARED_ERROR_NEEDS_ALL)
 def test_the_squared_error_needs_every_entry(refusing, counts):
     assert not get_tags(refusing()).input_tags.allow_nan
-    with pytest.raises(TypeError, match='takes no mask.*loss="kullback-leibler"'):
+    with pytest.raises(TypeError, match=r'takes no mask.*loss="kullback-leibler"'):
         refusing(3).fit(counts, mask=counts > 0)
     counts[0, 0] = np.nan
-    with pytest.raises(ValueError, match='NaN.*loss="kullback-leibler"'):
+    with pytest.raises(ValueError, match=r'NaN.*loss="kullback-leibler"'):
         refusing(3).fit(counts)
 
 

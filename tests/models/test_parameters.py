@@ -86,7 +86,7 @@ def test_a_model_with_its_own_init(rng, tmp_path):
     model = Classic(2, random_state=0).fit(X)
     assert clone(model).get_params() == model.get_params()
     assert pickle.loads(pickle.dumps(model)).objective_ == model.objective_
-    again = load_model(save_model(model, tmp_path / "own"))
+    again = load_model(save_model(model, tmp_path / "own"), classes=[Classic])
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     result = fit_grid(Classic(2, random_state=0), X, {"ridge": [0.0, 1.0]})
     assert len(result.rows) == 2

@@ -88,14 +88,12 @@ class ConvexNMF(_Combination, FactorModel):
         The basis (XᵀB)ᵀ, and the codes V of the training samples.
     combination_ : array of shape (n, k)
         B: how the samples make up the basis.
-    objective_ : float
-        Value of the objective.
+    objective_, reconstruction_err_ : float
+        Value of the objective, and ``‖X − V Uᵀ‖_F``.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
         Number of iterations made, and why the fit ended.
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
         Number of features p; their names, if X is a data frame with string names.
 
@@ -147,6 +145,11 @@ class ConvexNMF(_Combination, FactorModel):
         -------
         self : object
             The fitted model.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, a parameter or a first factor cannot be used; the message says what to do.
         """
         return self._fit(X, {"B0": B0, "V0": V0}, mask)
 

@@ -14,7 +14,8 @@ from lognmf.core.rule import State
 from lognmf.core.solvers.least_squares import LeastSquaresRule
 from lognmf.core.starts import random
 from lognmf.models import starts
-from lognmf.models.base import BasisAndCodesModel, KMeansInit, Seed
+from lognmf.models.base import KMeansInit, Seed
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,12 @@ class OrthogonalNMF(BasisAndCodesModel):
     ----------
     components_, embedding_ : arrays of shape (k, p) and (n, k)
         The parts Uᵀ, and the codes V of the training samples.
-    objective_ : float
-        Value of the objective.
+    objective_, reconstruction_err_ : float
+        Value of the objective, and ``‖X − V Uᵀ‖_F``.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
         Number of iterations made, and why the fit ended.
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
         Number of features p; their names, if X is a data frame with string names.
 

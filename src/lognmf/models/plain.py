@@ -55,14 +55,12 @@ class PlainNMF(TermsModel):
     ----------
     components_, embedding_ : arrays of shape (k, p) and (n, k)
         The parts Uᵀ, and the codes V of the training samples.
-    objective_ : float
-        Value of the objective.
+    objective_, reconstruction_err_ : float
+        Value of the objective, and ``‖X − V Uᵀ‖_F``, weighted by the mask if there is one.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
         Number of iterations made, and why the fit ended.
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``; with missing or weighted entries, every squared error times its weight.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
         Number of features p; their names, if X is a data frame with string names.
 

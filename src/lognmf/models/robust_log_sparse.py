@@ -103,14 +103,12 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
         ``‖x_i − U v_i‖``: each sample's distance from its reconstruction.
     outlier_norm_ : array of shape (n,)
         ``‖s_i‖`` of each training sample: its outlier score.
-    objective_ : float
-        Value of the objective at the best S.
+    objective_, reconstruction_err_ : float
+        Value of the objective at the best S, and ``‖X − V Uᵀ‖_F``.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
         Number of iterations made, and why the fit ended.
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
     graph_ : csr_array of shape (n, n) or None
         The graph W.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)

@@ -15,7 +15,8 @@ from lognmf.core.rule import State
 from lognmf.core.starts import random
 from lognmf.core.terms import Laplacian
 from lognmf.models import starts
-from lognmf.models.base import BasisAndCodesModel, Graph, KMeansInit, Seed, WithGraph
+from lognmf.models.base import Graph, KMeansInit, Seed, WithGraph
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.engine import Fits
 from lognmf.parameters import check_at_least, check_positive
 
@@ -50,9 +51,11 @@ class RobustManifoldRule:
         X = self.X[:, None, :]
         E = shrink_rows(X - self._reconstruction(U, V) + gamma / mu, 1 / mu)
         target = X - E + gamma / mu
-        U = mix(gram_wide(target, V), namespace(V).linalg.pinv(gram(V, V)))
+        xp = namespace(V)
+        U = mix(xp.permute_dims(gram(target, V), (1, 0, 2)), xp.linalg.pinv(gram(V, V)))
         H = positive(V + sigma / mu - self._pull(V) / mu)
-        V = nearest_orthonormal(H - sigma / mu + self.sign * self._pull(H) / mu + multiply_wide(target, U))
+        projected = mix(target, xp.permute_dims(U, (1, 0, 2)))
+        V = nearest_orthonormal(H - sigma / mu + self.sign * self._pull(H) / mu + projected)
         gamma = gamma + mu * (X - self._reconstruction(U, V) - E)
         sigma = sigma + mu * (V - H)
         return State(U, V, (E, H, gamma, sigma, self._grown(mu)))
@@ -117,16 +120,6 @@ def shrink_rows(Q: Array, threshold: Array) -> Array:
     known = norms > 0
     share = positive(norms - threshold) / xp.where(known, norms, xp.ones_like(norms))
     return share * Q
-
-
-def gram_wide(T: Array, V: Array) -> Array:
-    """``T_bᵀ V_b``: (n, B, p) × (n, B, k) → (p, B, k)."""
-    return namespace(T).permute_dims(gram(T, V), (1, 0, 2))
-
-
-def multiply_wide(T: Array, U: Array) -> Array:
-    """``T_b U_b``: (n, B, p) × (p, B, k) → (n, B, k)."""
-    return mix(T, namespace(U).permute_dims(U, (1, 0, 2)))
 
 
 def nearest_orthonormal(N: Array) -> Array:
@@ -194,14 +187,12 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
         The method's own clustering: the position of the largest entry in each row of V.
     constraint_error_ : tuple of float
         ``‖X − V Uᵀ − E‖_F`` and ``‖V − H‖_F``: how far the constraints are from holding.
-    objective_ : float
-        Value of the objective.
+    objective_, reconstruction_err_ : float
+        Value of the objective, and ``‖X − V Uᵀ‖_F``.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
         Number of iterations made, and why the fit ended.
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
     graph_ : csr_array of shape (n, n) or None
         The graph W.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)

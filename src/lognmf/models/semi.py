@@ -76,14 +76,12 @@ class SemiNMF(FactorModel):
     ----------
     components_, embedding_ : arrays of shape (k, p) and (n, k)
         The basis Uᵀ, of any sign, and the codes V of the training samples.
-    objective_ : float
-        Value of the objective.
+    objective_, reconstruction_err_ : float
+        Value of the objective, and ``‖X − V Uᵀ‖_F``.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
         Number of iterations made, and why the fit ended.
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
         Number of features p; their names, if X is a data frame with string names.
 
@@ -136,6 +134,11 @@ class SemiNMF(FactorModel):
         -------
         self : object
             The fitted model.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, a parameter or a first factor cannot be used; the message says what to do.
         """
         return self._fit(X, {"V0": V0}, mask)
 

@@ -12,7 +12,7 @@ from lognmf.core.arrays import Array, like
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
-from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 
 Solver = Literal["mu", "cd"]
 Loss = Literal["frobenius", "kullback-leibler"]
