@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +21,9 @@ _BLOCK = 1 << 17
 """Numbers per block of work."""
 
 
-def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr_array:
+def knn_graph(
+    X: Any, n_neighbors: int = 5, weighting: Literal["binary", "heat", "cosine"] = "binary"
+) -> sp.csr_array:
     """Build the symmetric graph of nearest neighbours in Euclidean distance.
 
     Samples i and j are joined if either is among the ``n_neighbors`` nearest of the other, W = max(W, Wᵀ).

@@ -6,7 +6,7 @@ are those of `lognmf.clustering.scores`, here for one clustering, with its argum
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,7 +53,7 @@ def clustering_accuracy(y: Any, labels: Any) -> float:
     return float(scores.accuracy(_counts(y, labels))[0])
 
 
-def normalized_mutual_info(y: Any, labels: Any, average: str = "max") -> float:
+def normalized_mutual_info(y: Any, labels: Any, average: Literal["max", "geometric"] = "max") -> float:
     """Mutual information over a mean of the two entropies.
 
     Parameters

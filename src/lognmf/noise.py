@@ -18,7 +18,9 @@ from lognmf.parameters import check_flag, check_nonnegative
 __all__ = ["gaussian", "remove"]
 
 
-def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[Any, np.ndarray]:
+def remove(
+    X: Any, share: float, rng: np.random.Generator | int, replacement: bool = False
+) -> tuple[Any, np.ndarray]:
     """Set random entries to zero.
 
     Parameters
@@ -81,7 +83,7 @@ def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[A
     return sp.csr_array((entries.data[kept], places), shape=(n, p)), mask
 
 
-def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
+def gaussian(X: Any, std: float, rng: np.random.Generator | int) -> np.ndarray:
     """Add Gaussian noise, then shift all entries so that the smallest is 0.
 
     The noise is N(0, std²) for every entry of X as given. The paper's std (0.005, 0.010, 0.015) is

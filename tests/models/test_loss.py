@@ -73,9 +73,8 @@ def test_pipeline(cls, counts):
 
 
 def test_grid(cls, counts):
-    weight = (cls._weights or ("n_init",))[0]
-    values = [0.1, 1.0] if cls._weights else [1]
-    result = fit_grid(cls(3, **LOSS), counts, {weight: values} if cls._weights else {}, n_clusters=3)
+    grid = {weight: [0.1, 1.0] for weight in cls._weights[:1]}
+    result = fit_grid(cls(3, **LOSS), counts, grid, n_clusters=3)
     for i, row in enumerate(result.rows):
         np.testing.assert_allclose(row["objective"], result.model(i).objective_, rtol=1e-8)
 
@@ -94,3 +93,10 @@ def test_scikit_learns_weights(rng):
     assert U.any()
     np.testing.assert_allclose(ours.objective_, objective, rtol=1e-8)
     np.testing.assert_allclose(ours.inverse_transform(ours.embedding_), V @ U.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("refusing", SQUARED_ERROR_NEEDS_ALL)
+def test_a_grid_of_losses_refuses_what_one_of_them_cannot_fit(refusing, counts):
+    counts[0, 0] = np.nan
+    with pytest.raises(ValueError, match="needs every entry of X"):
+        fit_grid(refusing(3, **LOSS), counts, {"loss": ["kullback-leibler", "frobenius"]})

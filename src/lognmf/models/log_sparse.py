@@ -43,7 +43,7 @@ class LogSparseNMF(WithGraph, TermsModel):
 
     where ‖M‖_log = Σ log(1 + m) and L is the Laplacian of the neighbour graph of the samples (Peng et al.,
     eq_obj_log). By default `fit` does not run to convergence: it makes 30 updates from a spectral clustering
-    of the samples, because longer fits cluster worse. ``solver="cd"`` converges.
+    of the samples, because longer fits often cluster worse. ``solver="cd"`` converges.
 
     Special cases: ``penalty="l1"`` is the ℓ1 model, ``lam=0`` the model without a graph, ``alpha=beta=0``
     GNMF, all three 0 plain NMF. Entries that are NaN, or 0 in the ``mask`` given to `fit`, are missing: the

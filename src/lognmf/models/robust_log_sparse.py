@@ -43,7 +43,7 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
     eq_obj_log_robust). S is never stored: for each sample it is a share in [0, 1] of its residual.
 
     By default `fit` does not run to convergence: it makes 30 updates from a spectral clustering of the
-    samples, because longer fits cluster worse. ``solver="cd"`` converges.
+    samples, because longer fits often cluster worse. ``solver="cd"`` converges.
 
     Parameters
     ----------

@@ -37,6 +37,8 @@ class TermsModel(BasisAndCodesModel):
         return SOLVERS[self.solver].of(self._problem(data, W, weights), **options)
 
     def _refuses(self, data: InMemory) -> str | None:
+        if data.M is not None and not self._missing:
+            return f"{type(self).__name__} needs every entry of X; WeightedNMF and LogSparseNMF do not."
         weights = {name: like([1.0], data.pattern) for name in self._weights}
         return SOLVERS[self.solver].refuses(self._problem(data, None, weights))
 
