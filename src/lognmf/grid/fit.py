@@ -160,8 +160,7 @@ def fit_grid(
 
     See Also
     --------
-    select : Chooses a setting without labels.
-    tune : Does both and returns the fitted model.
+    select, tune : Choose a setting without labels.
 
     Examples
     --------
