@@ -145,6 +145,15 @@ def compare(
         Best first: by accuracy if ``y`` is given, else by the normalised cut, where models with
         fewer clusters than requested come after the others. Failed models are last.
 
+    Raises
+    ------
+    ValueError, TypeError
+        If a name is no model, no model has an option, or X suits none of them.
+
+    See Also
+    --------
+    lognmf.tune : Chooses the weights of one model.
+
     Examples
     --------
     >>> import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,13 +21,14 @@ _BLOCK = 1 << 17
 """Numbers per block of work."""
 
 
-def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr_array:
-    """Symmetric graph of the nearest neighbours in Euclidean distance.
+def knn_graph(
+    X: Any, n_neighbors: int = 5, weighting: Literal["binary", "heat", "cosine"] = "binary"
+) -> sp.csr_array:
+    """Build the symmetric graph of nearest neighbours in Euclidean distance.
 
-    Samples i and j are joined if either is among the ``n_neighbors`` nearest of the
-    other (``W = max(W, Wᵀ)``). A sample is never its own neighbour, even if others
-    equal it. Distances are exact: candidates come from fast matrix products, and their
-    distances are then computed from differences.
+    Samples i and j are joined if either is among the ``n_neighbors`` nearest of the other, W = max(W, Wᵀ).
+    A sample is never its own neighbour, even if others equal it. Distances are exact: candidates come from
+    fast matrix products, and their distances are then computed from differences.
 
     Parameters
     ----------
@@ -36,13 +37,22 @@ def knn_graph(X: Any, n_neighbors: int = 5, weighting: str = "binary") -> sp.csr
     n_neighbors : int, default=5
         Neighbours per sample, between 1 and n − 1.
     weighting : {"binary", "heat", "cosine"}, default="binary"
-        Weight of an edge: 1; ``exp(−d²/t)`` with t the mean squared distance over all
-        edges; or the cosine of the two samples, negative ones as 0.
+        Weight of an edge: 1; ``exp(−d²/t)`` with t the mean squared distance over all edges; or the cosine of
+        the two samples, negative ones as 0.
 
     Returns
     -------
     csr_array of shape (n, n)
         Symmetric, nonnegative, zero diagonal, float64.
+
+    Raises
+    ------
+    ValueError
+        If there are too few samples, or X holds NaN, infinity or numbers too large to square.
+
+    See Also
+    --------
+    lognmf.metrics.normalized_cut : Scores a clustering on the graph.
 
     Examples
     --------

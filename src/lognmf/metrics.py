@@ -6,7 +6,7 @@ are those of `lognmf.clustering.scores`, here for one clustering, with its argum
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,6 +41,10 @@ def clustering_accuracy(y: Any, labels: Any) -> float:
     float
         In (0, 1].
 
+    See Also
+    --------
+    purity : Clusters may share a class.
+
     Examples
     --------
     >>> clustering_accuracy(["a", "a", "b", "b"], [1, 1, 0, 2])
@@ -49,7 +53,7 @@ def clustering_accuracy(y: Any, labels: Any) -> float:
     return float(scores.accuracy(_counts(y, labels))[0])
 
 
-def normalized_mutual_info(y: Any, labels: Any, average: str = "max") -> float:
+def normalized_mutual_info(y: Any, labels: Any, average: Literal["max", "geometric"] = "max") -> float:
     """Mutual information over a mean of the two entropies.
 
     Parameters
@@ -57,13 +61,26 @@ def normalized_mutual_info(y: Any, labels: Any, average: str = "max") -> float:
     y, labels : array-like of shape (n,)
         True classes and clusters.
     average : {"max", "geometric"}, default="max"
-        "max" is what the paper's tables hold; "geometric" is the formula it prints
-        (``eq_nmi``).
+        "max" is what the paper's tables hold; "geometric" is the formula it prints (``eq_nmi``).
 
     Returns
     -------
     float
         In [0, 1]; 1 if both sides are one single group, 0 if only one is.
+
+    Raises
+    ------
+    ValueError
+        If ``average`` is another word, or the two lengths differ.
+
+    See Also
+    --------
+    clustering_accuracy : The share of correct samples.
+
+    Examples
+    --------
+    >>> round(normalized_mutual_info([0, 0, 1, 1], [0, 0, 1, 2]), 3)
+    0.667
     """
     check_choice("average", average, scores.AVERAGES)
     return float(scores.normalized_mutual_info(_counts(y, labels), average)[0])
@@ -81,6 +98,15 @@ def purity(y: Any, labels: Any) -> float:
     -------
     float
         In (0, 1]; never below the accuracy.
+
+    See Also
+    --------
+    clustering_accuracy : Every class belongs to one cluster.
+
+    Examples
+    --------
+    >>> purity([0, 0, 1, 1], [0, 0, 1, 2])
+    1.0
     """
     return float(scores.purity(_counts(y, labels))[0])
 
@@ -97,6 +123,20 @@ def hoyer_sparseness(M: Any) -> float:
     float
         0 if all entries are equal in size, 1 if a single one is not zero. A matrix of
         zeros, and one of a single entry, count as 1.
+
+    Raises
+    ------
+    ValueError
+        If M is empty, or holds NaN or infinity.
+
+    See Also
+    --------
+    lognmf.log_norm : The penalty that makes factors sparse.
+
+    Examples
+    --------
+    >>> hoyer_sparseness([[1.0, 0.0], [0.0, 0.0]]), hoyer_sparseness([[1.0, 1.0], [1.0, 1.0]])
+    (1.0, 0.0)
     """
     if sp.issparse(M):
         stored = sp.coo_array(M, copy=True)
@@ -129,6 +169,16 @@ def normalized_cut(W: Any, labels: Any) -> float:
     -------
     float
         Between 0 and the number of clusters.
+
+    See Also
+    --------
+    modularity : Compares with random edges.
+
+    Examples
+    --------
+    >>> W = [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]]
+    >>> normalized_cut(W, [0, 0, 1, 1]), normalized_cut(W, [0, 1, 0, 1])
+    (0.0, 2.0)
     """
     return _graph_scores(W, labels)["normalized_cut"]
 
@@ -150,6 +200,10 @@ def modularity(W: Any, labels: Any) -> float:
     -------
     float
         At most 1; 0 for a single cluster and for a graph without edges.
+
+    See Also
+    --------
+    normalized_cut : Counts the edges between clusters.
 
     Examples
     --------

@@ -18,7 +18,9 @@ from lognmf.parameters import check_flag, check_nonnegative
 __all__ = ["gaussian", "remove"]
 
 
-def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[Any, np.ndarray]:
+def remove(
+    X: Any, share: float, rng: np.random.Generator | int, replacement: bool = False
+) -> tuple[Any, np.ndarray]:
     """Set random entries to zero.
 
     Parameters
@@ -40,6 +42,11 @@ def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[A
     mask : ndarray of bool of shape (n, p)
         True where the entry is known, False where it was removed: the ``mask`` that
         `WeightedNMF.fit` and `LogSparseNMF.fit` take.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``share`` is not from 0 to 1, or X is not a matrix of finite numbers.
 
     See Also
     --------
@@ -76,7 +83,7 @@ def remove(X: Any, share: float, rng: Any, replacement: bool = False) -> tuple[A
     return sp.csr_array((entries.data[kept], places), shape=(n, p)), mask
 
 
-def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
+def gaussian(X: Any, std: float, rng: np.random.Generator | int) -> np.ndarray:
     """Add Gaussian noise, then shift all entries so that the smallest is 0.
 
     The noise is N(0, std²) for every entry of X as given. The paper's std (0.005, 0.010, 0.015) is
@@ -95,6 +102,11 @@ def gaussian(X: Any, std: float, rng: Any) -> np.ndarray:
     -------
     ndarray of shape (n, p)
         Of the dtype of X if that is floating-point, else float64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``std`` is negative, or X is sparse or not a matrix of finite numbers.
 
     See Also
     --------

@@ -29,6 +29,10 @@ def log_norm(M: Any) -> float:
     -------
     float
 
+    See Also
+    --------
+    l2_log_norm : The norm of rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -50,6 +54,15 @@ def l2_log_norm(M: Any) -> float:
     Returns
     -------
     float
+
+    See Also
+    --------
+    shrink_l2_log : Its shrinkage.
+
+    Examples
+    --------
+    >>> round(l2_log_norm([[3.0, 4.0], [0.0, 0.0]]), 3)
+    1.792
     """
     return _norm(M, L2Log())
 
@@ -64,6 +77,15 @@ def l21_norm(M: Any) -> float:
     Returns
     -------
     float
+
+    See Also
+    --------
+    shrink_l21 : Its shrinkage.
+
+    Examples
+    --------
+    >>> l21_norm([[3.0, 4.0], [0.0, 0.0]])
+    5.0
     """
     return _norm(M, L21())
 
@@ -83,6 +105,10 @@ def shrink_l2_log(Y: Any, tau: float) -> Array:
     -------
     array of shape (n, p)
         Of the library of ``Y``.
+
+    See Also
+    --------
+    l2_log_norm : The norm.
 
     Examples
     --------
@@ -106,6 +132,10 @@ def shrink_l21(Y: Any, tau: float) -> Array:
     -------
     array of shape (n, p)
         Of the library of ``Y``.
+
+    See Also
+    --------
+    l21_norm : The norm.
 
     Examples
     --------

@@ -39,8 +39,7 @@ _CSR_PARTS = ("data", "indices", "indptr", "shape")
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model to a file.
 
-    The file appears under its name only when it is complete. Torch tensors are written
-    as NumPy arrays.
+    The file appears under its name only when it is complete. Torch tensors are written as NumPy arrays.
 
     Parameters
     ----------
@@ -54,9 +53,23 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     Path
         The file.
 
+    Raises
+    ------
+    TypeError, FileNotFoundError
+        If ``model`` is no model of this package, or the folder does not exist.
+
     See Also
     --------
-    load_model : Read it back.
+    load_model : Reads it back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from lognmf import PlainNMF, load_model, save_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_model(PlainNMF(1, random_state=0).fit([[1.0, 2.0], [2.0, 4.0]]), f"{folder}/model")
+    ...     load_model(path)
+    PlainNMF(n_components=1, random_state=0)
     """
     if not isinstance(model, FactorModel):
         names = ", ".join(cls.__name__ for cls in MODELS.values())
@@ -103,6 +116,19 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
     -------
     fitted estimator
         With NumPy arrays; it also transforms torch tensors.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or holds a class that is not listed.
+
+    See Also
+    --------
+    save_model : Writes the file.
+
+    Examples
+    --------
+    >>> model = load_model("model.npz")  # doctest: +SKIP
     """
     allowed = {cls.__name__: cls for cls in (*MODELS.values(), *_checked(classes))}
     path = Path(path)

@@ -40,13 +40,21 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     random_state : int, RandomState or None, default=None
         Seed of the starts of k-means.
     n_init : int, default=10
-        Starts; the tightest clustering wins.
+        Number of starts; the tightest clustering wins.
 
     Returns
     -------
     labels : ndarray of shape (n,)
-        Clusters 0, 1, …, without gaps; fewer than ``n_clusters`` where V has fewer
-        distinct rows.
+        Clusters 0, 1, …, without gaps; fewer than ``n_clusters`` where V has fewer distinct rows.
+
+    Raises
+    ------
+    ValueError
+        If V is not a matrix, or ``n_clusters`` is not from 1 to n.
+
+    See Also
+    --------
+    lognmf.tune : Chooses weights and clusters without labels.
 
     Examples
     --------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from lognmf.core.arrays import Array, join, namespace, take, to_numpy
+from lognmf.core.arrays import Array, join, namespace, take, to_numpy, total
+from lognmf.core.data import InMemory
+from lognmf.core.terms.frobenius import squared_residuals
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +117,36 @@ class Solution:
         lived = ~np.isnan(self.history["objective"][:, b])
         rows: dict[str, Any] = {name: column[lived] for name, column in self.history.items()}
         return rows | {"objective": rows["objective"][:, b]}
+
+
+@dataclass(frozen=True)
+class LeastSquaresRule(ABC):
+    """A rule without weights whose objective is the plain data fit."""
+
+    data: InMemory
+
+    by_sample: ClassVar[int] = 1
+
+    @abstractmethod
+    def start(self, U: Array, V: Array) -> State:
+        """The state from which to step."""
+
+    @abstractmethod
+    def step(self, state: State) -> State:
+        """Make one iteration; the given state stays as it is."""
+
+    @abstractmethod
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
+        """U, V and ``X @ U`` of a state."""
+
+    def value(self, state: State) -> Array:
+        """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
+        return total(squared_residuals(self.data, *self.factors(state)), axis=0)
+
+    def squared_error(self, state: State) -> Array:
+        """The same: here the objective is the error."""
+        return self.value(state)
+
+    def take(self, index: np.ndarray) -> Self:
+        """The rule itself: no setting has anything of its own."""
+        return self

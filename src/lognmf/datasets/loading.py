@@ -20,11 +20,10 @@ __all__ = ["LAYOUTS", "load"]
 
 
 def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Dataset:
-    """A data set by its name.
+    """Load a data set by its name.
 
-    Its files are looked for in ``data_home``, in the folder that the variable LOGNMF_DATA names,
-    and in the cache. Files that are in none of them are downloaded, if their terms allow that. A file
-    with another hash than the registry's is refused.
+    Its files are looked for in ``data_home``, in the folder named by the variable LOGNMF_DATA, and in the
+    cache. Missing files are downloaded if their terms allow it. A file with an unexpected hash is refused.
 
     Parameters
     ----------
@@ -37,10 +36,16 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Datas
     Returns
     -------
     Dataset
+        The samples, their classes and their source.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If the name is unknown, or a file is missing or differs from the registry's.
 
     See Also
     --------
-    load_folder : Your own pictures.
+    load_folder : Loads your own pictures.
 
     Examples
     --------

@@ -26,7 +26,7 @@ _WIDE_MODES = ("I", "I;16", "I;16B", "I;16L", "F")
 
 
 def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None = None) -> Dataset:
-    """Pictures in a folder or an archive, as grey values.
+    """Load the pictures in a folder or an archive as grey values.
 
     Parameters
     ----------
@@ -43,9 +43,24 @@ def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None 
         ``X`` with one picture per row: ``X[i].reshape(image_shape)`` is upright. Colours
         become grey; values are those of the files, mostly 0 to 255.
 
+    Raises
+    ------
+    ValueError
+        If no picture is found, or sizes differ and ``resize`` is not given.
+
     See Also
     --------
-    load : Data sets by name.
+    load : Loads data sets by name.
+
+    Examples
+    --------
+    >>> from lognmf import datasets
+    >>> from PIL import Image
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("L", (3, 2)).save(f"{folder}/1.png")
+    ...     datasets.load_folder(folder).image_shape
+    (2, 3)
     """
     path = Path(path)
     if resize is not None:

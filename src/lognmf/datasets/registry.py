@@ -37,6 +37,16 @@ class Dataset:
         Whether the features are points x1 y1 x2 y2 … of a line.
     source, licence, citation : str
         Where it comes from, under which terms it may be used, what to cite.
+
+    See Also
+    --------
+    lognmf.datasets.load : Reads one by its name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Dataset(np.eye(3), None, "corners", "Three corners")
+    <Dataset corners: 3 samples of 3 features>
     """
 
     X: Any

@@ -52,12 +52,11 @@ class GridResult:
     Parameters
     ----------
     rows : list of dict
-        Plain values: the weights and other grid parameters by name, ``seed``,
-        ``objective``, ``n_iter``, ``stop_reason``, ``reconstruction_err``, ``sparseness_U``,
-        ``sparseness_V``, ``n_outliers`` (None where the model has none), ``seconds`` (the
-        share of its batch's time; 0 for a row whose fit was another's) and, when asked,
-        ``normalized_cut``, ``modularity``, ``clusters`` (those that have samples), ``balance``
-        (entropy of their sizes, 1 if all are equal), ``accuracy``, ``nmi``, ``purity``.
+        Plain values: the weights and other grid parameters by name, ``seed``, ``objective``, ``n_iter``,
+        ``stop_reason``, ``reconstruction_err``, ``sparseness_U``, ``sparseness_V``, ``n_outliers`` (None
+        where the model has none), ``seconds`` (the share of its batch's time; 0 for a row copied
+        from an equal fit) and, when asked, ``normalized_cut``, ``modularity``, ``clusters`` (those that have
+        samples), ``balance`` (entropy of their sizes, 1 if all are equal), ``accuracy``, ``nmi``, ``purity``.
     """
 
     rows: list[dict[str, Any]]
@@ -114,51 +113,57 @@ def fit_grid(
 ) -> GridResult:
     """Fit every setting of a grid from every seed, as batches.
 
-    All settings share X, so a batch of them is one wide problem: tens of times faster
-    than one fit after another, with the same results. What is provably the same problem is
-    fitted once: repetitions, weights of a graph that is not there, and, of RLS-NMF, settings
-    that differ only in a gamma so large that no sample ever has an outlier part.
+    All settings share X, so a batch of them is one wide problem: tens of times faster than one fit after
+    another, with the same results. Equal problems are fitted once: repeated settings, graph weights without a
+    graph and, for RLS-NMF, values of gamma so large that no sample is ever an outlier.
 
     Parameters
     ----------
     model : estimator, or a name in `MODELS`
-        Its parameters hold where the grid says nothing.
+        Its parameters apply unless the grid sets them.
     X : array-like, sparse matrix or torch tensor of shape (n, p)
         Samples in rows, as for ``fit``.
     grid : dict of lists, or list of dicts
-        As for scikit-learn's `ParameterGrid`. Weights of a model are fitted in one batch;
-        other parameters (``n_components``, ``penalty``, …) split the grid.
+        As for scikit-learn's `ParameterGrid`. Weights of a model are fitted in one batch; other parameters
+        (``n_components``, ``penalty``, …) split the grid.
     seeds : iterable of int, default=(0,)
         Each is the ``random_state`` of a start.
     y : array-like of shape (n,), optional
         True classes: adds ``accuracy``, ``nmi`` and ``purity`` of k-means on V.
     n_clusters : int, optional
-        Clusters for k-means; default: the number of classes, if ``y`` is given. Adds what
-        needs no labels: ``normalized_cut`` and ``modularity`` on the 5-neighbour graph,
-        ``clusters`` and ``balance``.
+        Clusters for k-means; default: the number of classes, if ``y`` is given. Adds what needs no labels:
+        ``normalized_cut`` and ``modularity`` on the 5-neighbour graph, ``clusters`` and ``balance``.
     device : str, optional
-        "cuda", "cuda:1", "cpu": fit with torch there. Default: where X is, with NumPy for
-        an array.
+        "cuda", "cuda:1", "cpu": fit with torch there. Default: where X is, with NumPy for an array.
     dtype : {"float32", "float64"}, optional
         Default: that of X, but float32 on a GPU.
     max_iter, tol : int and float, optional
-        Instead of the model's own.
+        Override the model's own.
     memory : int, optional
         Bytes for a batch. Default: 1 GiB on a CPU, half of what is free on a GPU.
     graph : sparse matrix of shape (n, n), optional
-        The 5-neighbour graph of the samples, if it is at hand: for the normalised cut, the spectral
-        start, and models with ``graph="knn"`` and ``n_neighbors=5``. Default: it is built.
+        Precomputed 5-neighbour graph of the samples: for the normalised cut, the spectral start, and models
+        with ``graph="knn"`` and ``n_neighbors=5``. Default: it is built.
     store : path, optional
-        A SQLite file that keeps every finished batch. A run that was interrupted goes on
-        where it was when it is started again with the same arguments.
+        SQLite file of finished batches. An interrupted run continues if called again with the same arguments.
     on_batch : callable, optional
-        Called with the settings done, all settings, and the seconds so far.
+        Called with the number of settings done, their total, and the seconds so far.
     verbose : int, default=0
-        1 prints a line to stderr after every batch, with the time left.
+        1 prints one line per batch to stderr, with the time left.
 
     Returns
     -------
     GridResult
+        One row per setting and seed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X, a setting or a seed cannot be used, or the store belongs to another run.
+
+    See Also
+    --------
+    select, tune : Choose a setting without labels.
 
     Examples
     --------

@@ -64,23 +64,32 @@ class Choice:
 
 
 def select(result: Any, by: str = "normalized_cut") -> Choice:
-    """The setting that is best without labels, on average over its seeds.
+    """Choose the best setting without labels, on average over its seeds.
 
     Parameters
     ----------
     result : GridResult or sequence of mappings
-        A result of `fit_grid`, made with ``n_clusters`` or ``y``, or its rows.
+        A result of `fit_grid` with ``n_clusters`` or ``y``, or its rows.
     by : {"normalized_cut", "balanced_cut", "balanced_modularity"}, default="normalized_cut"
-        "normalized_cut": the clustering with the least normalised cut of the neighbour graph, where
-        a cluster without samples counts as fully cut. "balanced_cut": the most even
-        cluster sizes among the settings whose cut is within 5 % + 0.05 of the least.
-        "balanced_modularity": the largest modularity on the neighbour graph among the
-        settings that cut no more and are no less balanced than the start, if the grid contains the
-        start itself (``max_iter=0``); else the largest sum of modularity and balance.
+        "normalized_cut": the clustering with the least normalised cut of the neighbour graph, where a cluster
+        without samples counts as fully cut. "balanced_cut": the most even cluster sizes among the settings
+        whose cut is within 5 % + 0.05 of the least. "balanced_modularity": the largest modularity on the
+        neighbour graph among the settings that cut no more and are no less balanced than the start, if the
+        grid contains the start itself (``max_iter=0``); else the largest sum of modularity and balance.
 
     Returns
     -------
     Choice
+        The setting, its score and the scores of all settings.
+
+    Raises
+    ------
+    ValueError
+        If ``by`` is another word, or the rows lack what it needs.
+
+    See Also
+    --------
+    fit_grid : Fits the grid.
 
     Examples
     --------

@@ -116,6 +116,17 @@ def tune(
     Returns
     -------
     Tuned
+        The fitted model with its labels, its setting and all rows.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X, the grid or an argument cannot be used.
+
+    See Also
+    --------
+    fit_grid : Fits every setting of a grid.
+    lognmf.compare : Compares the models at their defaults.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,15 +32,31 @@ _FEATURES = ("n_features_in_", "feature_names_in_")
 LONG = 500
 """Maximum number of iterations where ``max_iter`` is None: the paper's number."""
 
+Init = Literal["random", "scaled", "nndsvda", "nndsvdar", "spectral"]
+KMeansInit = Literal["kmeans", "random"]
+Graph: TypeAlias = Literal["knn"] | sp.sparray | sp.spmatrix | None
+Seed = int | np.random.RandomState | None
+
 
 class FactorModel(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
     """A factorisation ``X ≈ V Uᵀ``: validation, fitted attributes, codes of new samples.
 
-    A subclass names its weights and its starts and brings the rule that makes one
-    iteration (`_rule`); the hooks below have defaults that suit plain models.
+    A subclass has the parameters below, as fields of a dataclass or set by its ``__init__``. It names its
+    weights and starts and brings the rule that makes one iteration (`_rule`); the hooks below have defaults
+    that suit plain models.
     """
+
+    n_components: int
+    init: str
+    n_init: int
+    max_iter: int | None
+    tol: float
+    eval_every: int
+    warm_start: bool
+    random_state: Seed
+    verbose: int
 
     components_: Array
     embedding_: Array
@@ -54,39 +70,36 @@ class FactorModel(
 
     _weights: ClassVar[tuple[str, ...]] = ()
     _starts: ClassVar[Mapping[str, starts.Start]] = {**starts.STARTS, "spectral": spectral}
+    _choices: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # parameters that name an entry of a dictionary
+    _flags: ClassVar[tuple[str, ...]] = ()  # parameters that are True or False
     _signed = False  # whether data and basis may be negative
     _sparse = True  # whether X may be sparse
-    _missing = False  # whether NaN means a missing entry
     _iterations_follow_start = False  # whether max_iter may be None
 
-    def __init__(
-        self,
-        n_components: int,
-        *,
-        init: str,
-        n_init: int,
-        max_iter: int | None,
-        tol: float,
-        eval_every: int,
-        warm_start: bool,
-        random_state: Any,
-        verbose: int,
-    ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.eval_every = eval_every
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Factorise ``X``; a model may take more, by name: a mask, first factors."""
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Array:
+        """Factorise ``X`` and return its codes.
+
+        Parameters
+        ----------
+        X, y, **options
+            As in `fit`.
+
+        Returns
+        -------
+        V : array of shape (n, k)
+            The codes of the training samples, a copy of ``embedding_``.
+        """
+        return _copy(self.fit(X, y, **options).embedding_)
 
     def transform(self, X: Any) -> Array:
-        """Codes of samples for the fitted basis, each solved to tolerance.
+        """Compute the codes of samples for the fitted basis, each to tolerance.
 
-        New samples have no place in the training graph and no part in constraints on the
-        whole of V, so the codes of the training samples may differ from ``embedding_``.
+        New samples are not part of the training graph or of constraints on all of V, so the codes of the
+        training samples may differ from ``embedding_``.
 
         Parameters
         ----------
@@ -96,20 +109,23 @@ class FactorModel(
         Returns
         -------
         V : array of shape (m, k)
+            One row of codes per sample.
         """
         check_is_fitted(self)
         return self._encode(check_samples(self, X, reset=False))
 
     def inverse_transform(self, V: Any) -> Array:
-        """Samples from codes: ``V Uᵀ``.
+        """Reconstruct samples from their codes: ``V Uᵀ``.
 
         Parameters
         ----------
         V : array-like or torch tensor of shape (m, k)
+            Codes, one row per sample.
 
         Returns
         -------
         X : array of shape (m, p)
+            The reconstructed samples.
         """
         check_is_fitted(self)
         V = check_codes(V)
@@ -124,12 +140,17 @@ class FactorModel(
 
     # What a model brings -------------------------------------------------------------
 
+    @property
+    def _missing(self) -> bool:
+        """Whether NaN marks a missing entry."""
+        return False
+
     @abstractmethod
     def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         """The rule of this model for a batch of weights (B,)."""
 
     def _check_more_parameters(self) -> None:
-        """Refuse bad values of this model's own parameters."""
+        """Refuse bad values of parameters that are no weight, choice or flag."""
 
     def _refuses(self, data: InMemory) -> str | None:
         """Why these settings cannot be fitted to ``data``, in one sentence; None if they can."""
@@ -169,37 +190,38 @@ class FactorModel(
         mask: Any = None,
         *,
         graphs: Graphs | None = None,
-    ) -> Array:
-        """Check, start, iterate, keep the best; returns the codes of the training samples.
-
-        ``X`` may be `Samples`, which are not read again, with their ``graphs``.
-        """
+    ) -> Self:
+        """Check, start, iterate, keep the best; `Samples` come with ``graphs`` and are not read again."""
         self._check_parameters()
         features = {name: getattr(self, name) for name in _FEATURES if hasattr(self, name)}
         try:
             data = check_samples(self, X, reset=True, mask=mask)
             with threads_for(data.X, self.n_components * self.n_init):
-                return self._fit_checked(data, Graphs(data.X) if graphs is None else graphs, given or {})
+                self._fit_checked(data, Graphs(data.X) if graphs is None else graphs, given or {})
         except BaseException:
             # A failed fit keeps n_features_in_ of the previous one.
             for name in _FEATURES:
                 self.__dict__.pop(name, None)
             self.__dict__.update(features)
             raise
+        return self
 
-    def _fit_checked(self, data: InMemory, graphs: Graphs, given: Mapping[str, Any]) -> Array:
+    def _fit_checked(self, data: InMemory, graphs: Graphs, given: Mapping[str, Any]) -> None:
         self._check_data(data, graphs)
         first = self._given_factors(data, given)
         max_iter = self._iteration_limit(drawn=all(F is None for F in first))
         drawn = draw(self, data, graphs, self.random_state, first)
         with Watcher(self, data.X, max_iter) as watcher:
             self._keep(fit_batch(self, data, graphs, drawn, max_iter=max_iter, on_eval=watcher))
-        return _copy(self.embedding_)
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
         for name in self._weights:
             check_nonnegative(name, getattr(self, name))
+        for name, choices in self._choices.items():
+            check_choice(name, getattr(self, name), choices)
+        for name in (*self._flags, "warm_start"):
+            check_flag(name, getattr(self, name))
         self._check_more_parameters()
         if hasattr(self, "graph"):
             check_graph_parameters(self.graph, self.n_neighbors)
@@ -209,7 +231,6 @@ class FactorModel(
             check_integer("max_iter", self.max_iter, 0)
         check_integer("eval_every", self.eval_every, 1)
         check_nonnegative("tol", self.tol)
-        check_flag("warm_start", self.warm_start)
         check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         check_random_state(self.random_state)
 
@@ -297,58 +318,13 @@ def _copy(F: Array) -> Array:
     """``F`` in memory of its own, rows contiguous."""
     if isinstance(F, np.ndarray):
         return np.array(F, order="C")
-    return (
-        namespace(F).asarray(F, copy=True).contiguous() if is_torch(F) else namespace(F).asarray(F, copy=True)
-    )
+    copied = namespace(F).asarray(F, copy=True)
+    return copied.contiguous() if is_torch(F) else copied
 
 
-class BasisAndCodesModel(FactorModel):
-    """A model whose fit starts from U and V: all but those that make their basis from the codes."""
+class WithGraph:
+    """Parameters and fitted attribute of a model with a graph of the samples."""
 
-    def fit(self, X: Any, y: Any = None, *, mask: Any = None, U0: Any = None, V0: Any = None) -> Self:
-        """Factorise ``X``, or what is known of it.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Samples in rows. float32 is computed in float32, anything else in float64. NaN
-            marks a missing entry for `WeightedNMF` and `LogSparseNMF`; the others refuse it.
-        y : ignored
-            Present for scikit-learn.
-        mask : array-like or sparse matrix of shape (n, p), optional
-            Weight of every entry, ≥ 0: 0 (or False) for a missing one, 1 (or True) for a
-            known one, or anything else. For sparse X a sparse matrix: what it does not
-            store is missing. For `WeightedNMF` and `LogSparseNMF`; the others refuse it.
-        U0, V0 : array-like of shape (p, k) and (n, k), optional
-            First factors. One that is missing comes from ``init``. In multiplicative
-            updates entries that start at zero stay zero.
-
-        Returns
-        -------
-        self
-        """
-        self._fit(X, {"U0": U0, "V0": V0}, mask)
-        return self
-
-    def fit_transform(
-        self, X: Any, y: Any = None, *, mask: Any = None, U0: Any = None, V0: Any = None
-    ) -> Array:
-        """Factorise ``X``, or what is known of it, and return its codes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Samples in rows.
-        y : ignored
-            Present for scikit-learn.
-        mask : array-like or sparse matrix of shape (n, p), optional
-            Weight of every entry, as in `fit`.
-        U0, V0 : array-like of shape (p, k) and (n, k), optional
-            First factors, as in `fit`.
-
-        Returns
-        -------
-        V : array of shape (n, k)
-            The codes of the training samples, also kept as ``embedding_``.
-        """
-        return self._fit(X, {"U0": U0, "V0": V0}, mask)
+    graph: Graph
+    n_neighbors: int
+    graph_: sp.csr_array | None

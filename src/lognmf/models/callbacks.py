@@ -24,7 +24,7 @@ __all__ = ["CallbackSupportMixin", "Watcher", "with_callbacks"]
 
 
 class Watcher:
-    """Told of every evaluation; prints at most once a second and asks the callbacks."""
+    """Called at every evaluation; prints at most once per second and asks the callbacks."""
 
     def __init__(self, estimator: Any, X: Any, goal: int) -> None:
         self.estimator, self.X, self.goal = estimator, X, goal

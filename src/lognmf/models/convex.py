@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,11 +11,9 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, gram, mix, ratio, to_numpy
 from lognmf.core.data import InMemory
-from lognmf.core.rule import State
-from lognmf.core.solvers.least_squares import LeastSquaresRule
+from lognmf.core.rule import LeastSquaresRule, State
 from lognmf.models import starts
-from lognmf.models.base import FactorModel
-from lognmf.models.documentation import shared_docs
+from lognmf.models.base import FactorModel, KMeansInit, Seed
 from lognmf.models.engine import Fits
 
 
@@ -49,43 +47,62 @@ def random(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, n
     return rng.uniform(size=(n, k)) / n, rng.uniform(size=(n, k))
 
 
-@shared_docs
-class ConvexNMF(FactorModel):
-    """CNMF: nonnegative matrix factorisation whose basis is made of the samples themselves.
+class _Combination:
+    """The fitted attribute of this model alone."""
 
-    Minimises ``‖X − V BᵀX‖²_F`` over nonnegative B (n×k) and V (n×k); the basis is U = XᵀB. For
-    nonnegative data.
+    combination_: Array
+
+
+@dataclass(eq=False, repr=False)
+class ConvexNMF(_Combination, FactorModel):
+    """CNMF: nonnegative matrix factorisation whose basis is a combination of the samples.
+
+    Minimises ``‖X − V BᵀX‖²_F`` over nonnegative B (n×k) and V (n×k) for nonnegative X; the basis is U = XᵀB.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of components k.
     init : {"kmeans", "random"}, default="kmeans"
-        Start: k-means: V = H + 0.2, B = (H + 0.2) D⁻¹, D the cluster sizes;
-        or V uniform on [0, 1), B on [0, 1/n).
-    [[n_init]]
-    [[iterations]]
-    [[loop]]
+        Start: k-means with cluster indicators H and sizes D, V = H + 0.2, B = (H + 0.2) D⁻¹; or V uniform on
+        [0, 1), B on [0, 1/n).
+    n_init : int, default=1
+        Number of starts, run together as one batch; the best objective wins.
+    max_iter : int, default=500
+        Maximum number of iterations.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most this fraction per iteration; 0 runs all ``max_iter``.
+    eval_every : int, default=10
+        Number of iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        Seed or generator for the starts.
+    verbose : int, default=0
+        1 prints one line per second, 2 one line per evaluation.
 
     Attributes
     ----------
-    components_ : array of shape (k, p)
-        The basis, (XᵀB)ᵀ.
-    embedding_ : array of shape (n, k)
-        The codes V of the training samples.
+    components_, embedding_ : arrays of shape (k, p) and (n, k)
+        The basis (XᵀB)ᵀ, and the codes V of the training samples.
     combination_ : array of shape (n, k)
         B: how the samples make up the basis.
-    objective_ : float
-        Value of the objective.
-    [[history_]]
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
-    [[features_]]
+    objective_, reconstruction_err_ : float
+        Value of the objective, and ``‖X − V Uᵀ‖_F``.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
+        Number of iterations made, and why the fit ended.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
+        Number of features p; their names, if X is a data frame with string names.
+
+    See Also
+    --------
+    SemiNMF : For data of any sign, with a free basis.
 
     References
     ----------
-    C. Ding, T. Li, M. I. Jordan: Convex and semi-nonnegative matrix factorizations. IEEE
-    TPAMI 32 (2010).
+    C. Ding, T. Li, M. I. Jordan: Convex and semi-nonnegative matrix factorizations. IEEE TPAMI 32 (2010).
 
     Examples
     --------
@@ -98,30 +115,16 @@ class ConvexNMF(FactorModel):
 
     _starts: ClassVar = {"kmeans": starts.convex, "random": random}
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        init: str = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        eval_every: int = 10,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            eval_every=eval_every,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+    n_components: int = 10
+    _: KW_ONLY
+    init: KMeansInit = "kmeans"
+    n_init: int = 1
+    max_iter: int = 500
+    tol: float = 1e-5
+    eval_every: int = 10
+    warm_start: bool = False
+    random_state: Seed = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, *, mask: None = None, B0: Any = None, V0: Any = None) -> Self:
         """Factorise ``X``.
@@ -129,43 +132,23 @@ class ConvexNMF(FactorModel):
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Nonnegative samples in rows. float32 is computed in float32, anything else in
-            float64.
+            Nonnegative samples in rows. float32 is computed in float32, anything else in float64.
         y : ignored
             Present for scikit-learn.
         mask : None
-            Refused: entries cannot be left out here. `WeightedNMF` can.
+            Refused: this model needs every entry. `WeightedNMF` does not.
         B0, V0 : array-like of shape (n, k), optional
-            First combination and codes. One that is missing comes from ``init``. Entries
-            that start at zero stay zero.
+            First combination and codes; the default comes from ``init``. Zeros stay zero.
 
         Returns
         -------
-        self
-        """
-        self._fit(X, {"B0": B0, "V0": V0}, mask)
-        return self
+        self : object
+            The fitted model.
 
-    def fit_transform(
-        self, X: Any, y: Any = None, *, mask: None = None, B0: Any = None, V0: Any = None
-    ) -> Array:
-        """Factorise ``X`` and return its codes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Nonnegative samples in rows.
-        y : ignored
-            Present for scikit-learn.
-        mask : None
-            Refused: entries cannot be left out here. `WeightedNMF` can.
-        B0, V0 : array-like of shape (n, k), optional
-            First combination and codes, as in `fit`.
-
-        Returns
-        -------
-        V : array of shape (n, k)
-            The codes of the training samples, also kept as ``embedding_``.
+        Raises
+        ------
+        ValueError, TypeError
+            If X, a parameter or a first factor cannot be used; the message says what to do.
         """
         return self._fit(X, {"B0": B0, "V0": V0}, mask)
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, gram, mix, ratio
 from lognmf.core.data import InMemory
-from lognmf.core.rule import State
-from lognmf.core.solvers.least_squares import LeastSquaresRule
+from lognmf.core.rule import LeastSquaresRule, State
 from lognmf.core.starts import random
 from lognmf.models import starts
-from lognmf.models.base import BasisAndCodesModel
-from lognmf.models.documentation import shared_docs
+from lognmf.models.base import KMeansInit, Seed
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 
 
 @dataclass(frozen=True)
@@ -38,39 +37,56 @@ class OrthogonalRule(LeastSquaresRule):
         return state.U, state.V, state.aux[0]
 
 
-@shared_docs
+@dataclass(eq=False, repr=False)
 class OrthogonalNMF(BasisAndCodesModel):
     """ONMF: nonnegative matrix factorisation with nearly orthogonal codes.
 
-    Seeks nonnegative U (p×k) and V (n×k) with ``VᵀV = I`` that minimise ``‖X − V Uᵀ‖²_F``. The
-    updates pull V towards the constraint, which then holds approximately: a sample belongs
-    mostly to one component, so V is nearly a clustering. For that the objective may rise
-    a little late in a fit, which ends it as converged.
+    Seeks nonnegative U (p×k) and V (n×k) with ``VᵀV = I`` that minimise ``‖X − V Uᵀ‖²_F``. The updates pull V
+    towards the constraint, which then holds approximately: each sample belongs mostly to one component, so V
+    is nearly a clustering. The objective may rise a little late in a fit, which then ends as converged.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of components k.
     init : {"kmeans", "random"}, default="kmeans"
-        Start: k-means: V = H + 0.2, U the means of the clusters; or uniform on [0, 1).
-    [[n_init]]
-    [[iterations]]
-    [[loop]]
+        Start: k-means with cluster indicators H, V = H + 0.2, U the cluster means; or uniform on [0, 1).
+    n_init : int, default=1
+        Number of starts, run together as one batch; the best objective wins.
+    max_iter : int, default=500
+        Maximum number of iterations.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most this fraction per iteration; 0 runs all ``max_iter``.
+    eval_every : int, default=10
+        Number of iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        Seed or generator for the starts.
+    verbose : int, default=0
+        1 prints one line per second, 2 one line per evaluation.
 
     Attributes
     ----------
-    [[parts_]]
-    objective_ : float
-        Value of the objective.
-    [[history_]]
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
-    [[features_]]
+    components_, embedding_ : arrays of shape (k, p) and (n, k)
+        The parts Uᵀ, and the codes V of the training samples.
+    objective_, reconstruction_err_ : float
+        Value of the objective, and ``‖X − V Uᵀ‖_F``.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
+        Number of iterations made, and why the fit ended.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
+        Number of features p; their names, if X is a data frame with string names.
+
+    See Also
+    --------
+    RobustManifoldNMF : Orthonormal codes with a graph, less sensitive to bad samples.
 
     References
     ----------
-    C. Ding, T. Li, W. Peng, H. Park: Orthogonal nonnegative matrix tri-factorizations for
-    clustering. KDD 2006.
+    C. Ding, T. Li, W. Peng, H. Park: Orthogonal nonnegative matrix tri-factorizations for clustering. KDD
+    2006.
 
     Examples
     --------
@@ -83,30 +99,16 @@ class OrthogonalNMF(BasisAndCodesModel):
 
     _starts: ClassVar = {"kmeans": starts.orthogonal, "random": random}
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        init: str = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        eval_every: int = 10,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            eval_every=eval_every,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
+    n_components: int = 10
+    _: KW_ONLY
+    init: KMeansInit = "kmeans"
+    n_init: int = 1
+    max_iter: int = 500
+    tol: float = 1e-5
+    eval_every: int = 10
+    warm_start: bool = False
+    random_state: Seed = None
+    verbose: int = 0
 
     def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         return OrthogonalRule(data)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
@@ -13,16 +14,24 @@ from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
-from lognmf.models.documentation import shared_docs
+from lognmf.models.base import Graph, Init, Seed, WithGraph
 from lognmf.models.engine import Fits
 from lognmf.models.log_sparse import regularised
-from lognmf.models.terms_model import TermsModel
+from lognmf.models.terms_model import PenaltyName, RowNormName, Solver, TermsModel
 from lognmf.models.validation import check_factor, check_samples
-from lognmf.parameters import check_choice, check_flag
 
 
-@shared_docs
-class RobustLogSparseNMF(TermsModel):
+class _Outliers:
+    """The fitted attributes of this model alone."""
+
+    outlier_share_: Array
+    residual_norm_: Array
+    outlier_norm_: Array
+    _data: InMemory
+
+
+@dataclass(eq=False, repr=False)
+class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
     """RLS-NMF: robust, sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k) and any S (n×p)
@@ -30,9 +39,11 @@ class RobustLogSparseNMF(TermsModel):
         ‖X − S − V Uᵀ‖²_F + gamma · ‖S‖_{2,log}
             + lam · Tr(VᵀLV) + alpha · ‖U‖_log + beta · ‖V‖_log
 
-    where S takes what does not fit out of single samples, ‖S‖_{2,log} = Σ_i log(1 + ‖s_i‖)
-    (Peng et al., eq_obj_log_robust). S is never stored: each sample has one share in
-    [0, 1] of its residual that S takes.
+    where S takes what does not fit out of single samples, ‖S‖_{2,log} = Σ_i log(1 + ‖s_i‖) (Peng et al.,
+    eq_obj_log_robust). S is never stored: for each sample it is a share in [0, 1] of its residual.
+
+    By default `fit` does not run to convergence: it makes 30 updates from a spectral clustering of the
+    samples, because longer fits often cluster worse. ``solver="cd"`` converges.
 
     Parameters
     ----------
@@ -43,51 +54,75 @@ class RobustLogSparseNMF(TermsModel):
     beta : float, default=0.001
         Weight of the sparsity of the codes V.
     gamma : float, default=1.0
-        Weight of the outlier part. For samples of unit norm nothing is taken out of a
-        residual of norm up to gamma/2, and nothing at all once gamma >= 2.
+        Weight of the outlier part. Samples of unit norm whose residual is below gamma/2 are never treated as
+        outliers, and none are once gamma >= 2.
     lam : float, default=0.1
         Weight of the graph.
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
     row_norm : {"l2log", "l21"}, default="l2log"
         Norm of the outlier part; "l21" is eq_obj_log_robust2.
-    [[graph]]
+    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative).
+    n_neighbors : int, default=5
+        Neighbours per sample in the graph; at most n − 1 are used.
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="spectral"
-        Start: uniform on [0, 1) as in the paper; the same with U scaled to fit the data;
-        NNDSVD with its zeros filled; or spectral clustering of the samples' graph of 5
-        neighbours, whatever ``graph`` is. From "random" an outlier part absorbs the misfit of
-        the start, and hundreds of iterations hardly move (the paper's behaviour).
-    [[n_init]]
-    [[solver]]
-    [[unit_components]]
-    [[short_iterations]]
-    [[loop]]
+        Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its zeros filled; or
+        spectral clustering of the graph of 5 neighbours, whatever ``graph`` is. From "random" S absorbs the
+        misfit of the start, and hundreds of iterations hardly move (the paper's behaviour).
+    n_init : int, default=1
+        Number of starts, run together as one batch; the best objective wins.
+    solver : {"mu", "cd"}, default="mu"
+        "mu": multiplicative updates. "cd": coordinate descent, which converges in tens of iterations with
+        exact zeros; for NumPy and SciPy data without missing entries, faster with numba (docs/solvers.md).
+    unit_components : bool, default=True
+        Whether the components have unit norm (or are zero). False is the paper's way: scaling V down and U up
+        then makes the graph penalty negligible in a long fit.
+    max_iter : int or None, default=None
+        Maximum number of iterations. None: 30 for ``solver="mu"`` from the spectral start, because further
+        updates improve the reconstruction and blur the clusters (docs/defaults.md); otherwise, and from given
+        factors, 500.
+    tol : float, default=1e-5
+        Stop when the objective falls by at most this fraction per iteration; 0 runs all ``max_iter``.
+    eval_every : int, default=10
+        Number of iterations between evaluations of the objective.
+    warm_start : bool, default=False
+        Continue from the factors of the last fit.
+    random_state : int, RandomState or None, default=None
+        Seed or generator for the starts.
+    verbose : int, default=0
+        1 prints one line per second, 2 one line per evaluation.
 
     Attributes
     ----------
-    [[parts_]]
+    components_, embedding_ : arrays of shape (k, p) and (n, k)
+        The parts Uᵀ, and the codes V of the training samples.
     outlier_share_ : array of shape (n,)
         Share of each training sample's residual that S takes, in [0, 1].
     residual_norm_ : array of shape (n,)
         ``‖x_i − U v_i‖``: each sample's distance from its reconstruction.
     outlier_norm_ : array of shape (n,)
         ``‖s_i‖`` of each training sample: its outlier score.
-    objective_ : float
-        Value of the objective at the best S.
-    [[history_]]
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
-    [[graph_]]
-    [[features_]]
+    objective_, reconstruction_err_ : float
+        Value of the objective at the best S, and ``‖X − V Uᵀ‖_F``.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
+        Number of iterations made, and why the fit ended.
+    graph_ : csr_array of shape (n, n) or None
+        The graph W.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
+        Number of features p; their names, if X is a data frame with string names.
 
     See Also
     --------
     LogSparseNMF : The model without an outlier part; its notes hold here too.
+    WeightedNMF : For bad entries at known places.
 
     References
     ----------
-    C. Peng, Y. Zhang, Y. Chen, Z. Kang, C. Chen, Q. Cheng: Log-based sparse nonnegative
-    matrix factorization for data representation. Knowledge-Based Systems.
+    C. Peng, Y. Zhang, Y. Chen, Z. Kang, C. Chen, Q. Cheng: Log-based sparse nonnegative matrix factorization
+    for data representation. Knowledge-Based Systems.
 
     Examples
     --------
@@ -103,62 +138,40 @@ class RobustLogSparseNMF(TermsModel):
 
     _iterations_follow_start = True
     _weights = ("alpha", "beta", "gamma", "lam")
+    _choices: ClassVar = {"penalty": PENALTIES, "row_norm": ROW_NORMS, "solver": SOLVERS}
+    _flags = ("unit_components",)
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        alpha: float = 0.01,
-        beta: float = 0.001,
-        gamma: float = 1.0,
-        lam: float = 0.1,
-        penalty: str = "log",
-        row_norm: str = "l2log",
-        graph: Any = "knn",
-        n_neighbors: int = 5,
-        init: str = "spectral",
-        n_init: int = 1,
-        solver: str = "mu",
-        unit_components: bool = True,
-        max_iter: int | None = None,
-        tol: float = 1e-5,
-        eval_every: int = 10,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            eval_every=eval_every,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.solver = solver
-        self.unit_components = unit_components
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.lam = lam
-        self.penalty = penalty
-        self.row_norm = row_norm
-        self.graph = graph
-        self.n_neighbors = n_neighbors
+    n_components: int = 10
+    _: KW_ONLY
+    alpha: float = 0.01
+    beta: float = 0.001
+    gamma: float = 1.0
+    lam: float = 0.1
+    penalty: PenaltyName = "log"
+    row_norm: RowNormName = "l2log"
+    graph: Graph = "knn"
+    n_neighbors: int = 5
+    init: Init = "spectral"
+    n_init: int = 1
+    solver: Solver = "mu"
+    unit_components: bool = True
+    max_iter: int | None = None
+    tol: float = 1e-5
+    eval_every: int = 10
+    warm_start: bool = False
+    random_state: Seed = None
+    verbose: int = 0
 
     def outliers(self, X: Any = None, V: Any = None) -> Array:
-        """The outlier part S: what the model takes out of each sample.
+        """Compute the outlier part S: what the model takes out of each sample.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or torch tensor of shape (m, p), optional
-            Nonnegative samples in rows. Default: the samples of the fit with their codes ``embedding_``,
-            so that the norms of the rows of S are ``outlier_norm_``; the model keeps a reference to them.
+            Nonnegative samples in rows. Default: the samples of the fit with their codes ``embedding_``, so
+            that the norms of the rows of S are ``outlier_norm_``; the model keeps a reference to them.
         V : array-like of shape (m, k), optional
-            Codes of the samples ``X``. Default: those of `transform`, which does not know the graph.
+            Codes of ``X``. Default: those of `transform`, which does not use the graph.
 
         Returns
         -------
@@ -197,12 +210,6 @@ class RobustLogSparseNMF(TermsModel):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_data"}
-
-    def _check_more_parameters(self) -> None:
-        check_choice("solver", self.solver, SOLVERS)
-        check_flag("unit_components", self.unit_components)
-        check_choice("penalty", self.penalty, PENALTIES)
-        check_choice("row_norm", self.row_norm, ROW_NORMS)
 
     def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         weights = dict(weights)

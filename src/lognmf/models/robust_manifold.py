@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,10 +15,10 @@ from lognmf.core.rule import State
 from lognmf.core.starts import random
 from lognmf.core.terms import Laplacian
 from lognmf.models import starts
-from lognmf.models.base import BasisAndCodesModel
-from lognmf.models.documentation import shared_docs
+from lognmf.models.base import Graph, KMeansInit, Seed, WithGraph
+from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.engine import Fits
-from lognmf.parameters import check_at_least, check_flag, check_positive
+from lognmf.parameters import check_at_least, check_positive
 
 
 @dataclass(frozen=True)
@@ -27,24 +27,13 @@ class RobustManifoldRule:
 
     Minimises ``‖E‖_{2,1} + λ Tr(VᵀLH)`` subject to E = X − VUᵀ, V = H, H ≥ 0, VᵀV = I. Carries
     E (n, B, p), H (n, B, k), the multipliers Γ and Σ of their shapes, and μ (1, B, 1).
-
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        The data, dense: E is.
-    graph : Laplacian or None
-        With weight λ (B,).
-    mu, rho : floats
-        First penalty of the constraints, and its growth.
-    sign : -1.0 or 1.0
-        Of ``(λ/μ) L H`` in the step of V. The Lagrangian gives −1; the published program has +1.
     """
 
-    X: Array
-    graph: Laplacian | None
-    mu: float
-    rho: float
-    sign: float
+    X: Array  # (n, p), dense as E is
+    graph: Laplacian | None  # with weight λ (B,)
+    mu: float  # first penalty of the constraints
+    rho: float  # its growth
+    sign: float  # of (λ/μ) L H in the step of V: the Lagrangian gives −1, the published program has +1
 
     by_sample: ClassVar[int] = 4
 
@@ -62,9 +51,11 @@ class RobustManifoldRule:
         X = self.X[:, None, :]
         E = shrink_rows(X - self._reconstruction(U, V) + gamma / mu, 1 / mu)
         target = X - E + gamma / mu
-        U = mix(gram_wide(target, V), namespace(V).linalg.pinv(gram(V, V)))
+        xp = namespace(V)
+        U = mix(xp.permute_dims(gram(target, V), (1, 0, 2)), xp.linalg.pinv(gram(V, V)))
         H = positive(V + sigma / mu - self._pull(V) / mu)
-        V = nearest_orthonormal(H - sigma / mu + self.sign * self._pull(H) / mu + multiply_wide(target, U))
+        projected = mix(target, xp.permute_dims(U, (1, 0, 2)))
+        V = nearest_orthonormal(H - sigma / mu + self.sign * self._pull(H) / mu + projected)
         gamma = gamma + mu * (X - self._reconstruction(U, V) - E)
         sigma = sigma + mu * (V - H)
         return State(U, V, (E, H, gamma, sigma, self._grown(mu)))
@@ -131,16 +122,6 @@ def shrink_rows(Q: Array, threshold: Array) -> Array:
     return share * Q
 
 
-def gram_wide(T: Array, V: Array) -> Array:
-    """``T_bᵀ V_b``: (n, B, p) × (n, B, k) → (p, B, k)."""
-    return namespace(T).permute_dims(gram(T, V), (1, 0, 2))
-
-
-def multiply_wide(T: Array, U: Array) -> Array:
-    """``T_b U_b``: (n, B, p) × (p, B, k) → (n, B, k)."""
-    return mix(T, namespace(U).permute_dims(U, (1, 0, 2)))
-
-
 def nearest_orthonormal(N: Array) -> Array:
     """``P Qᵀ`` of the thin SVD ``N_b = P S Qᵀ``: the nearest V with VᵀV = I, (n, B, k)."""
     xp = namespace(N)
@@ -148,14 +129,21 @@ def nearest_orthonormal(N: Array) -> Array:
     return xp.asarray(xp.permute_dims(xp.matmul(P, Qt), (1, 0, 2)), copy=True)
 
 
-@shared_docs
-class RobustManifoldNMF(BasisAndCodesModel):
+class _Clustering:
+    """The fitted attributes of this model alone."""
+
+    labels_: Array
+    constraint_error_: tuple[float, float]
+
+
+@dataclass(eq=False, repr=False)
+class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
     """RMNMF: robust factorisation with orthonormal codes that are smooth along a graph.
 
     Minimises ``‖X − V Uᵀ‖_{2,1} + lam · Tr(VᵀLV)`` subject to V ≥ 0 and ``VᵀV = I`` by an augmented
-    Lagrangian method, so the objective may rise on the way, and V ≥ 0 holds in the limit.
-    Data and U may have any sign. The method keeps a dense residual: X must be dense. With
-    fewer samples than components ``VᵀV = I`` cannot be; then ``VVᵀ = I``.
+    Lagrangian method, so the objective may rise on the way, and V ≥ 0 holds in the limit. Data and U may have
+    any sign. X must be dense, because the method keeps a dense residual. With fewer samples than components,
+    ``VVᵀ = I`` takes the place of ``VᵀV = I``.
 
     Parameters
     ----------
@@ -168,49 +156,55 @@ class RobustManifoldNMF(BasisAndCodesModel):
     rho : float, default=1.05
         Growth of the penalty per iteration.
     published_sign : bool, default=False
-        Use the sign of the published program in the step of V (+) instead of that of the
-        Lagrangian (−).
-    [[graph]]
+        Use the published program's sign (+) in the step of V instead of the Lagrangian's (−).
+    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative).
+    n_neighbors : int, default=5
+        Neighbours per sample in the graph; at most n − 1 are used.
     init : {"kmeans", "random"}, default="kmeans"
-        Start: k-means: indicators + 0.2 of the samples (V) and of the features (U); or uniform on [0, 1).
-    [[n_init]]
+        Start: k-means, indicators + 0.2 of the samples (V) and of the features (U); or uniform on [0, 1).
+    n_init : int, default=1
+        Number of starts, run together as one batch; the best objective wins.
     max_iter : int, default=500
-        Most iterations.
+        Maximum number of iterations.
     tol : float, default=1e-5
-        Stop when both constraints hold to ``tol``, relative to X and to V; 0 makes exactly
-        ``max_iter`` iterations. The default is seldom reached before ``max_iter``:
-        ``constraint_error_`` says how near the constraints are.
+        Stop when both constraints hold to this precision, relative to X and to V; 0 runs all ``max_iter``.
+        The default is seldom reached before ``max_iter``; ``constraint_error_`` says how close they are.
     eval_every : int, default=10
-        Iterations between evaluations of the objective.
+        Number of iterations between evaluations of the objective.
     warm_start : bool, default=False
-        Start from the factors of the last fit; the multipliers begin anew.
+        Continue from the factors of the last fit; the multipliers start from zero.
     random_state : int, RandomState or None, default=None
-        For the starts.
+        Seed or generator for the starts.
     verbose : int, default=0
-        1 prints a line a second, 2 every evaluation.
+        1 prints one line per second, 2 one line per evaluation.
 
     Attributes
     ----------
-    components_ : array of shape (k, p)
-        The basis, Uᵀ, of any sign.
-    embedding_ : array of shape (n, k)
-        The codes V of the training samples.
+    components_, embedding_ : arrays of shape (k, p) and (n, k)
+        The basis Uᵀ, of any sign, and the codes V of the training samples.
     labels_ : array of shape (n,)
-        The largest entry of each row of V: the method's own clustering.
+        The method's own clustering: the position of the largest entry in each row of V.
     constraint_error_ : tuple of float
         ``‖X − V Uᵀ − E‖_F`` and ``‖V − H‖_F``: how far the constraints are from holding.
-    objective_ : float
-        Value of the objective.
-    [[history_]]
-    reconstruction_err_ : float
-        ``‖X − V Uᵀ‖_F``.
-    [[graph_]]
-    [[features_]]
+    objective_, reconstruction_err_ : float
+        Value of the objective, and ``‖X − V Uᵀ‖_F``.
+    history_ : dict of ndarrays
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+    n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
+        Number of iterations made, and why the fit ended.
+    graph_ : csr_array of shape (n, n) or None
+        The graph W.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
+        Number of features p; their names, if X is a data frame with string names.
+
+    See Also
+    --------
+    RobustLogSparseNMF : Robust too, for sparse X, and reports an outlier score for every sample.
 
     References
     ----------
-    J. Huang, F. Nie, H. Huang, C. Ding: Robust manifold nonnegative matrix factorization. ACM
-    TKDD 8 (2014).
+    J. Huang, F. Nie, H. Huang, C. Ding: Robust manifold nonnegative matrix factorization. ACM TKDD 8 (2014).
 
     Examples
     --------
@@ -226,47 +220,27 @@ class RobustManifoldNMF(BasisAndCodesModel):
     _starts: ClassVar = {"kmeans": starts.robust_manifold, "random": random}
     _signed = True
     _sparse = False
+    _flags = ("published_sign",)
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        lam: float = 0.01,
-        mu: float = 1e-3,
-        rho: float = 1.05,
-        published_sign: bool = False,
-        graph: Any = "knn",
-        n_neighbors: int = 5,
-        init: str = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        eval_every: int = 10,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            eval_every=eval_every,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.lam = lam
-        self.mu = mu
-        self.rho = rho
-        self.published_sign = published_sign
-        self.graph = graph
-        self.n_neighbors = n_neighbors
+    n_components: int = 10
+    _: KW_ONLY
+    lam: float = 0.01
+    mu: float = 1e-3
+    rho: float = 1.05
+    published_sign: bool = False
+    graph: Graph = "knn"
+    n_neighbors: int = 5
+    init: KMeansInit = "kmeans"
+    n_init: int = 1
+    max_iter: int = 500
+    tol: float = 1e-5
+    eval_every: int = 10
+    warm_start: bool = False
+    random_state: Seed = None
+    verbose: int = 0
 
     def _check_more_parameters(self) -> None:
         check_positive("mu", self.mu)
-        check_flag("published_sign", self.published_sign)
         check_at_least("rho", self.rho, 1.0)
 
     def _last(self) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import scipy.sparse as sp
 
@@ -12,7 +12,12 @@ from lognmf.core.arrays import Array, like
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
-from lognmf.models.base import BasisAndCodesModel
+from lognmf.models.basis_and_codes import BasisAndCodesModel
+
+Solver = Literal["mu", "cd"]
+Loss = Literal["frobenius", "kullback-leibler"]
+PenaltyName = Literal["log", "l1"]
+RowNormName = Literal["l2log", "l21"]
 
 SHORT = 30
 """Maximum number of iterations of a gradual solver from the spectral start (docs/defaults.md)."""
@@ -35,11 +40,13 @@ class TermsModel(BasisAndCodesModel):
         return self._problem(data, None, weights)
 
     def _refuses(self, data: InMemory) -> str | None:
+        if data.M is not None and not self._missing:
+            return f"{type(self).__name__} needs every entry of X; WeightedNMF and LogSparseNMF do not."
         weights = {name: like([1.0], data.pattern) for name in self._weights}
         return SOLVERS[self.solver].refuses(self._problem(data, None, weights))
 
     def _iteration_limit(self, *, drawn: bool = True) -> int:
-        # Gradual steps trade the clusters of the spectral start for fit, and the best trade is an early one.
+        # The spectral start separates the clusters; every gradual step improves the fit and blurs them.
         gradual = drawn and self.init == "spectral" and SOLVERS[self.solver].gradual
         return SHORT if self.max_iter is None and gradual else super()._iteration_limit(drawn=drawn)
 

@@ -78,13 +78,13 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     return Samples(InMemory(X, M), smallest, largest, mask is not None, source)
 
 
-def check_finite(name: str, samples: Samples, *, missing: bool) -> None:
-    """Refuse infinity, and NaN unless it marks a ``missing`` entry."""
+def check_finite(name: str, samples: Samples, *, missing: bool, also: str = "") -> None:
+    """Refuse infinity, and NaN unless it marks a ``missing`` entry; ``also`` ends the message."""
     finite = np.isfinite(samples.smallest) and np.isfinite(samples.largest)
     if not finite or (samples.data.M is not None and not missing):
         msg = (
             f"Input X contains NaN or infinity, which {name} does not take: drop or fill such entries, "
-            "or use WeightedNMF or LogSparseNMF with dense X, where NaN marks a missing entry."
+            f"or use WeightedNMF or LogSparseNMF with dense X, where NaN marks a missing entry{also}."
         )
         raise ValueError(msg)
 
@@ -92,10 +92,11 @@ def check_finite(name: str, samples: Samples, *, missing: bool) -> None:
 def _check_accepted(estimator: Any, samples: Samples, *, reset: bool) -> None:
     """Refuse what the estimator's formulas cannot take."""
     name, X, M = type(estimator).__name__, samples.data.X, samples.data.M
+    also = ', or loss="kullback-leibler"' if hasattr(estimator, "loss") and not estimator._missing else ""
     if samples.masked and not estimator._missing:
         msg = (
             f"{name} takes no mask: its formulas need every entry of X. Use "
-            "WeightedNMF or LogSparseNMF, which leave missing entries out."
+            f"WeightedNMF or LogSparseNMF, which leave missing entries out{also}."
         )
         raise TypeError(msg)
     if sp.issparse(X) and not estimator._sparse:
@@ -104,7 +105,7 @@ def _check_accepted(estimator: Any, samples: Samples, *, reset: bool) -> None:
             "use X.toarray() if that fits into memory, or RobustLogSparseNMF."
         )
         raise TypeError(msg)
-    check_finite(name, samples, missing=estimator._missing)
+    check_finite(name, samples, missing=estimator._missing, also=also)
     if M is not None and reset and not _any_known(M):
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
         raise ValueError(msg)
