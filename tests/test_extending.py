@@ -217,3 +217,28 @@ class TestModel:
         assert fit_grid("Ridge-NMF", X, {"ridge": [0.5]}).rows[0]["ridge"] == 0.5
         rows = compare(X, 3, models=["ridge-nmf", "NMF"], max_iter=5)
         assert {row.model for row in rows if row.error is None} == {"Ridge-NMF", "NMF"}
+
+    def test_its_parameters_mean_what_it_says(self, X):
+        """Names that our own models use too: nothing is known of them."""
+
+        class Other(RidgeNMF):
+            _weights = ("lam", "gamma")
+
+            def __init__(
+                self, n_components=3, *, lam=0.1, gamma=0.1, graph=None, init="random", n_init=1, solver="mu",
+                max_iter=10, tol=0.0, eval_every=5, warm_start=False, random_state=None, verbose=0,
+            ):  # fmt: skip
+                super().__init__(
+                    n_components, init=init, n_init=n_init, solver=solver, max_iter=max_iter, tol=tol
+                )
+                del self.ridge
+                self.lam, self.gamma, self.graph, self.eval_every = lam, gamma, graph, eval_every
+                self.n_neighbors = 5
+                self.random_state = random_state
+
+            def _problem(self, data, W, weights):
+                return Problem(data, Frobenius(), (Ridge(weights["lam"]),), (Ridge(weights["gamma"]),))
+
+        grid = {"lam": [0.1, 10.0], "gamma": [0.0, 1.0, 100.0]}
+        result = fit_grid(Other(), X, grid)
+        assert len({round(row["objective"], 8) for row in result.rows}) == 6

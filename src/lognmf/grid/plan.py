@@ -186,25 +186,17 @@ def plain(value: Any) -> Any:
     """``value`` for a row or a key: a number, a word, or for a matrix its shape and a hash of its entries."""
     if isinstance(value, np.generic):
         return value.item()
-    if not (sp.issparse(value) or hasattr(value, "shape")):
-        return (
-            value
-            if value is None or isinstance(value, bool | int | float | str | list | tuple | dict)
-            else str(value)
-        )
-    shape = "×".join(map(str, value.shape))
-    return f"{type(value).__name__} {shape} {_hash(value)[:16]}"
+    if hasattr(value, "shape"):
+        return f"{type(value).__name__} {'×'.join(map(str, value.shape))} {_hash(value)[:16]}"
+    return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
 
 
 def _hash(X: Matrix) -> str:
-    if sp.issparse(X):
-        X = sp.csr_array(X)
-    parts = (
-        (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)) if sp.issparse(X) else (to_numpy(X),)
-    )
+    parts = sp.csr_array(X) if sp.issparse(X) else None
+    arrays = (to_numpy(X),) if parts is None else (parts.data, parts.indices, parts.indptr)
     digest = hashlib.sha256(repr(tuple(X.shape)).encode())
-    for part in parts:
-        digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
 
 
@@ -218,7 +210,8 @@ def same_problems(estimator: Any, pairs: list[Pair]) -> dict[int, list[int]]:
     same: dict[int, list[int]] = {}
     parameters = estimator.get_params()
     for i, (setting, seed) in enumerate(pairs):
-        leader = first.setdefault(_problem(parameters | setting, setting, seed), i)
+        idle = _idle(parameters | setting) if type(estimator) in MODELS.values() else set()
+        leader = first.setdefault(_problem(setting, idle, seed), i)
         same.setdefault(leader, [])
         if leader != i:
             same[leader].append(i)
@@ -238,7 +231,7 @@ def followers(
     larger ones wait for it, and are fitted only if a sample became an outlier after all. ``start`` gives
     the data fit of a setting and seed, and the largest residual at the start.
     """
-    if _OUTLIERS not in estimator._weights:
+    if type(estimator) not in MODELS.values() or _OUTLIERS not in estimator._weights:
         return {}
     groups: dict[str, list[int]] = {}
     parameters = estimator.get_params()
@@ -246,8 +239,8 @@ def followers(
         setting, seed = pairs[i]
         if SOLVERS[(parameters | setting)["solver"]] is not Multiplicative:
             continue  # other steps may depend on γ also where no sample is an outlier
-        part = {name: v for name, v in setting.items() if name != _OUTLIERS}
-        groups.setdefault(_problem(parameters | setting, part, seed), []).append(i)
+        idle = _idle(parameters | setting) | {_OUTLIERS}
+        groups.setdefault(_problem(setting, idle, seed), []).append(i)
     starts: dict[str, tuple[Robust, float]] = {}
     waiting = {}
     for members in groups.values():
@@ -273,8 +266,13 @@ def copied(row: dict[str, Any], pair: Pair) -> dict[str, Any]:
     return {**row, **{name: plain(v) for name, v in setting.items()}, "seed": seed, "seconds": 0.0}
 
 
-def _problem(parameters: dict[str, Any], setting: dict[str, Any], seed: int) -> str:
-    """A name for what a setting and seed ask for; ``setting`` may be part of all ``parameters``."""
+def _problem(setting: dict[str, Any], idle: set[str], seed: int) -> str:
+    """A name for what a setting and seed ask for, without parameters that do nothing there."""
+    return key_of([{name: _number(plain(v)) for name, v in setting.items() if name not in idle}, seed])
+
+
+def _idle(parameters: dict[str, Any]) -> set[str]:
+    """Parameters of our own models that change nothing next to the others."""
     idle: set[str] = set()
     if parameters.get("graph", "") is None:
         idle |= {"lam", "n_neighbors"}
@@ -284,7 +282,7 @@ def _problem(parameters: dict[str, Any], setting: dict[str, Any], seed: int) -> 
         idle |= {"n_neighbors"}
     if parameters.get("alpha") == 0 and parameters.get("beta") == 0:
         idle |= {"penalty"}
-    return key_of([{name: _number(plain(v)) for name, v in setting.items() if name not in idle}, seed])
+    return idle
 
 
 def _number(value: Any) -> Any:

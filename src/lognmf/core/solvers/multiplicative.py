@@ -17,7 +17,7 @@ from lognmf.core.rule import State
 from lognmf.core.terms.protocol import DataFit, Halves, Penalty, of_rows, summed
 
 NEWTON_STEPS = 60
-"""Most steps to the multiplier; a handful is usual."""
+"""Maximum number of steps to the multiplier; a handful is usual."""
 
 
 def unit_columns(U: Array, F: Array, *, inverse: bool = False) -> tuple[Array, Array]:
@@ -230,7 +230,7 @@ class MultiplicativeCodes:
         xp = namespace(self.U)
         n, k = self.data.shape[0], self.U.shape[2]
         ones = like(np.ones((self.data.shape[1], 1, 1)), self.U)
-        scale = self.data.times(ones) / xp.sum(self.U)
+        scale = self.data.times(ones) / (xp.sum(self.U) + float(xp.finfo(self.U.dtype).smallest_normal))
         V = xp.reshape(scale, (1, n, 1)) * like(np.ones((1, 1, k)), self.U)
         return State(self.U[:0, ...], V)
 
