@@ -244,12 +244,13 @@ def squared_row_norms(X: Matrix) -> Array:
 
 def _sparse_squared_row_norms(X: sp.csr_array) -> np.ndarray:
     n = X.shape[0]
-    squares = np.empty(n, dtype=X.dtype)
-    step = max(1, BLOCK_NUMBERS * n // max(1, X.nnz))
+    squares = np.zeros(n, dtype=X.dtype)
+    step = max(1, BLOCK_NUMBERS * n // (4 * max(1, X.nnz)))
     for start in range(0, n, step):
-        block = X[start : start + step]
-        block.data **= 2
-        squares[start : start + step] = np.asarray(block.sum(axis=1)).reshape(-1)
+        ends = X.indptr[start : start + step + 1]
+        filled = np.flatnonzero(np.diff(ends))
+        block = X.data[ends[0] : ends[-1]] ** 2
+        squares[start + filled] = np.add.reduceat(block, ends[filled] - ends[0]) if filled.size else 0
     return squares
 
 
