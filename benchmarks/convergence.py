@@ -1,4 +1,4 @@
-"""The picture of docs/solvers.md: how far from the best objective, against time, in both solvers.
+"""Figure of docs/solvers.md: objective relative to the best one against time, for both solvers.
 
     LOGNMF_DATA=… OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/convergence.py docs/solvers.png
 
@@ -25,7 +25,7 @@ PANELS = (
 
 
 def curve(rule, U, V, steps):
-    """CPU seconds and objective, the evaluations' time not counted."""
+    """CPU seconds and objective; the time of the evaluations is not counted."""
     spent, began = 0.0, time.process_time()
     state = rule.start(U, V)
     found = []
@@ -42,7 +42,7 @@ def curve(rule, U, V, steps):
 def main():
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=Path, help="picture to write, for example docs/solvers.png")
     options = parser.parse_args()
     figure = new_figure(10, 3.4)
     for axes, (name, setting, title) in zip(figure.subplots(1, len(PANELS)), PANELS, strict=True):

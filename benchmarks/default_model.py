@@ -1,14 +1,15 @@
-"""What `LogSparseNMF(k).fit(X)` should do: solver, gauge, start, weights, iterations and read-out.
+"""Study of the defaults of `LogSparseNMF(k)`: solver, components, start, weights, iterations, read-out.
 
     LOGNMF_DATA=… python benchmarks/default_model.py --out FILE [--device cuda] [--solver cd]
     python benchmarks/default_model.py --read FILE …
     LOGNMF_DATA=… OMP_NUM_THREADS=1 python benchmarks/default_model.py --check [--noise]
 
-Every candidate is one fixed setting for all eight data sets; labels only judge. Accuracy is the mean over
-the seeds, of k-means on V, of k-means on V's rows at unit norm, and of the largest entry of each row.
-The error is ‖X − V Uᵀ‖ over that of the default so far. A run that was stopped goes on where it was.
---check fits the estimators as a user gets them, and as they were before: accuracy, CPU seconds, error;
-with --noise to the data of the paper's tables with entries removed or Gaussian noise added.
+Every candidate is one fixed setting for all eight data sets; labels are used only to compute the accuracy,
+the mean over the seeds, of k-means on V, of k-means on V's rows scaled to unit norm, and of the largest entry
+of each row. The error is ‖X − V Uᵀ‖ divided by that of the previous default. An interrupted run continues
+where it stopped. --check fits the estimators with their present and their previous defaults and prints
+accuracy, CPU seconds and error; with --noise on the data of the paper's tables with entries removed or
+Gaussian noise added.
 """
 
 import argparse
@@ -58,7 +59,7 @@ BEFORE = {
     )
     for name, old in PINNED.items()
 }
-"""The defaults before this study, as rows have them; the study of the paper keeps to them."""
+"""The previous defaults, as in the rows; the reproduction of the paper still uses them."""
 
 
 def problem(X, W, model, cases):
@@ -70,7 +71,7 @@ def problem(X, W, model, cases):
 
 
 def accuracies(V, k, y, seed):
-    """Of every read-out and setting, (3, B)."""
+    """Accuracy of every read-out and setting, (3, B)."""
     xp = namespace(V)
     rows = V / xp.maximum(xp.linalg.vector_norm(V, axis=2, keepdims=True), like(1e-30, V))
     labels = (
@@ -81,7 +82,7 @@ def accuracies(V, k, y, seed):
 
 
 def study(name, model, gauge, init, options, rows):
-    """All settings and seeds as one batch, looked at after every mark."""
+    """All settings and seeds as one batch, measured after every number of iterations."""
     cases = [(*pair, lam, seed) for pair in SPARSITY for lam in GRAPH for seed in options.seeds]
     if rows.get(name, model, options.solver, gauge, init, *cases[-1], options.iterations[-1]):
         return
@@ -116,7 +117,7 @@ def run(options):
 
 
 def places(options):
-    """Names and samples that are checked: the data sets, or the noisy rows of the paper's tables."""
+    """Names and samples for --check: the data sets, or the noisy data of the paper's tables."""
     if not options.noise:
         for name in options.data:
             yield name, *data.load(name)
@@ -129,8 +130,8 @@ def places(options):
 
 
 def check(options):
-    """The estimators as a user gets them against those before, one after the other from each seed."""
-    print("model, data: accuracy, CPU seconds and error ‖X − V Uᵀ‖ of the default, and of the one before")
+    """The present defaults against the previous ones, in turn from each seed."""
+    print("model, data: accuracy, CPU seconds and error ‖X − V Uᵀ‖ of the default (of the previous default)")
     for model in options.models:
         cls, before, table = MODELS[model], PINNED[model], []
         for name, X, y in places(options):
@@ -177,8 +178,8 @@ def show(paths, count):
             lines.append((score.mean(), gain.min(), more, gain.mean(), " ".join((*key[1:], column)), score))
         lines.sort(key=lambda line: -line[0])
         kept = [line for line in lines if line[1] >= -2]
-        print(f"{model}: mean, gain, worst set, error against the default so far, {' '.join(names)}")
-        for title, chosen in (("best in the mean", lines), ("worse by more than 2 on no set", kept)):
+        print(f"{model}: mean, gain, worst set, error against the previous default, {' '.join(names)}")
+        for title, chosen in (("best on average", lines), ("worse by more than 2 on no set", kept)):
             print(title)
             for mean, worst, more, gain, text, score in chosen[:count]:
                 each = " ".join(f"{a:5.1f}" for a in score)
@@ -189,17 +190,21 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/default_model.csv")
-    parser.add_argument("--data", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--models", nargs="+", default=list(BEFORE), choices=list(BEFORE))
-    parser.add_argument("--gauges", nargs="+", default=GAUGES, choices=GAUGES)
-    parser.add_argument("--iterations", type=int, nargs="+", default=MARKS)
-    parser.add_argument("--solver", default="mu", choices=SOLVERS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=range(5))
-    parser.add_argument("--device", help="a torch device; only for the solver mu")
-    parser.add_argument("--read", type=Path, nargs="+", help="show the rows of files instead")
-    parser.add_argument("--count", type=int, default=12, help="lines to show of each kind")
-    parser.add_argument("--check", action="store_true", help="fit the estimators as they are")
+    results = Path(__file__).parent / "results/default_model.csv"
+    parser.add_argument("--out", type=Path, default=results, help="csv file to which rows are added")
+    parser.add_argument("--data", nargs="+", default=SETS, choices=SETS, help="data sets")
+    parser.add_argument("--models", nargs="+", default=list(BEFORE), choices=list(BEFORE), help="models")
+    parser.add_argument("--gauges", nargs="+", default=GAUGES, choices=GAUGES, help="norm of the components")
+    iterations = "numbers of iterations after which to measure"
+    parser.add_argument("--iterations", type=int, nargs="+", default=MARKS, help=iterations)
+    parser.add_argument("--solver", default="mu", choices=SOLVERS, help="solver")
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(5), help="seeds of the starts")
+    parser.add_argument("--device", help="torch device; only for the solver mu")
+    parser.add_argument(
+        "--read", type=Path, nargs="+", help="print the best settings of csv files, fit nothing"
+    )
+    parser.add_argument("--count", type=int, default=12, help="with --read: number of settings per list")
+    parser.add_argument("--check", action="store_true", help="compare present and previous defaults")
     parser.add_argument("--noise", action="store_true", help="with --check: the paper's noisy data")
     options = parser.parse_args()
     if options.read:

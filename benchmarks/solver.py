@@ -8,16 +8,15 @@ Nine settings of LS-NMF and five of RLS-NMF, k = number of classes, 5 neighbours
 1. The objectives of the multiplicative updates (MU) after 500 and 2000 iterations from the
    paper's start, and after 500 from the start at its best scale: all settings as one batch,
    which gives the numbers of single runs.
-2. Coordinate descent, one run a case, and in the same run the time of an MU iteration, before and
-   after. Times are CPU seconds of one thread, since other jobs may share the machine.
-   MU-500 = 500 such iterations; every evaluation, rejected step and set-up of coordinate descent
-   counts (loading numba, once per process, and compiling, once per machine, do not).
-3. Plain NMF against scikit-learn's ``NMF(solver="cd", tol=1e-4)``: from its own start (NNDSVD, which
-   both draw for themselves, and which counts) and from the same random starts. Time to its error,
-   and to within 0.1 % of it, since the two end in different local minima.
+2. Coordinate descent, one run per setting, data set and seed; the time of an MU iteration is measured
+   before and after it. Times are CPU seconds of one thread, since other jobs may share the machine.
+   MU-500 = 500 such iterations. The time of coordinate descent includes every evaluation, rejected step
+   and its set-up, but not loading numba (once per process) and compiling (once per machine).
+3. Plain NMF against scikit-learn's ``NMF(solver="cd", tol=1e-4)``: from scikit-learn's default start
+   (NNDSVD, which each computes for itself, its time included) and from the same random starts. Time to
+   scikit-learn's error, and to within 0.1 % of it, since the two end in different local minima.
 
-Every row is written when it is known; a run that was stopped goes on where it was. --quick takes
-one seed of the two smallest data sets.
+Every row is written as soon as it is computed; an interrupted run continues where it stopped.
 """
 
 import argparse
@@ -62,7 +61,7 @@ SETTINGS = {
 """alpha, beta, lam and gamma."""
 
 OWN_START = "nndsvda"
-"""scikit-learn's default start, in the place of a seed."""
+"""scikit-learn's default start, used in place of a seed."""
 
 SETS = ("Yale", "Jaffe", "ORL", "Semeion", "COIL20", "Pendigits", "AR", "EYaleB")
 KEY = ("data", "model", "alpha", "beta", "lam", "gamma", "seed")
@@ -94,7 +93,7 @@ PLAIN = (
 
 
 class Rows:
-    """A CSV file that knows which rows it has and takes further ones."""
+    """A CSV file to which rows are added; rows it already has can be looked up."""
 
     def __init__(self, path, columns, key):
         self.path, self.columns, self.key = path, columns, key
@@ -128,7 +127,7 @@ def start(X, k, seed, copies=1):
 
 
 def baseline(name, X, W, k, model, seed, rows):
-    """MU's objectives, all settings of a model as one batch."""
+    """Objectives of MU, all settings of a model as one batch."""
     settings = SETTINGS[model]
     if all(rows.get(name, model, *s, seed) for s in settings):
         return
@@ -151,7 +150,7 @@ def iteration_time(rule, state, seconds=0.1):
 
 
 def compile_all(rule, U, V):
-    """Enough steps to have used every part: compilation happens once per machine, not per fit."""
+    """Run every compiled function once, so that compilation is not timed."""
     state = rule.start(U, V)
     for _ in range(3):
         state = rule.step(state)
@@ -172,7 +171,7 @@ def fast_run(rule, U, V, max_iter=2000, tol=1e-6):
 
 
 def reach(curve, goal):
-    """Seconds until the objective is at ``goal`` or below; infinite if it never is."""
+    """Seconds until the objective is at most ``goal``; infinite if it never is."""
     there = np.flatnonzero(curve[:, 1] <= goal * (1 + 1e-12))
     return curve[there[0], 0] if len(there) else np.inf
 
@@ -203,7 +202,7 @@ def case(name, X, W, k, model, setting, seed, known, rows):
 
 
 def plain(name, X, k, seed, form, rows):
-    """Plain NMF: scikit-learn's coordinate descent against coordinate descent, from one start."""
+    """Plain NMF: our coordinate descent against scikit-learn's, from one start."""
     from sklearn.decomposition import NMF
     from sklearn.exceptions import ConvergenceWarning
 
@@ -258,7 +257,7 @@ def numbers(rows, *names):
 
 
 def summary(title, rows, goals):
-    """One line of the table: ratios, quality and zeros of some cases."""
+    """Print one line of the table: ratios, quality and zeros of some cases."""
     mu, to_mu, to_scaled, to_end, seconds = numbers(
         rows, "mu_iteration", "to_mu500", "to_scaled", "to_mu2000", "seconds"
     )
@@ -299,7 +298,7 @@ def read(folder):
 
 
 def read_plain(rows):
-    """scikit-learn's time over ours: how often we get there, how soon then, and the median of all runs."""
+    """Print scikit-learn's time over ours: how many runs get there, their ratio, and the median of all."""
     print(
         "\nPlain NMF: scikit-learn's time / ours; runs that never got there count as 0 in the median of all\n"
     )
@@ -328,12 +327,15 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
-    parser.add_argument("--data", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1))
-    parser.add_argument("--stages", nargs="+", default=("mu", "cd", "plain"), choices=("mu", "cd", "plain"))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--read", type=Path, metavar="FOLDER", help="only print the table of these rows")
+    results, stages = Path(__file__).parent / "results", ("mu", "cd", "plain")
+    parser.add_argument("--out", type=Path, default=results, help="folder of the csv files to extend")
+    parser.add_argument("--data", nargs="+", default=SETS, choices=SETS, help="data sets")
+    parser.add_argument("--seeds", type=int, nargs="+", default=(0, 1), help="seeds of the random starts")
+    parser.add_argument("--stages", nargs="+", default=stages, choices=stages, help="steps 1, 2 and 3 above")
+    parser.add_argument("--quick", action="store_true", help="one seed of the two smallest data sets")
+    parser.add_argument(
+        "--read", type=Path, metavar="FOLDER", help="print the tables of these rows, fit nothing"
+    )
     options = parser.parse_args()
     if options.read:
         read(options.read)

@@ -1,12 +1,12 @@
-"""What the graph's weight does, with free scale and with unit components, as a fit goes on.
+"""Effect of the graph's weight with free and with unit-norm components, at several numbers of iterations.
 
     LOGNMF_DATA=… OMP_NUM_THREADS=1 python benchmarks/unit_components.py --out FILE
     python benchmarks/unit_components.py --read FILE [--picture PNG --solvers cd]
 
 LS-NMF, alpha = beta = 0.001, from the paper's random start, k = number of classes, 5 neighbours. After
-80 and more iterations (fewer where coordinate descent has converged to 1e-7): accuracy of k-means on
-V, and the roughness ``Tr(VᵀLV)/‖V‖²`` of V at unit columns of U. Every row is written when it is
-known; a run that was stopped goes on where it was.
+each number of iterations (fewer where coordinate descent has converged to 1e-7): accuracy of k-means on
+V, and the roughness ``Tr(VᵀLV)/‖V‖²`` with the columns of U scaled to unit norm. Every row is written
+as soon as it is computed; an interrupted run continues where it stopped.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def roughness(W, V):
 
 
 def study(name, solver, gauge, options, rows):
-    """All weights and seeds as one batch, looked at after every number of iterations."""
+    """All weights and seeds as one batch, measured after every number of iterations."""
     cases = [(lam, seed) for lam in GRAPH for seed in options.seeds]
     if all(rows.get(name, solver, gauge, *case, options.iterations[-1]) for case in cases):
         return
@@ -59,7 +59,7 @@ def study(name, solver, gauge, options, rows):
     rule = SOLVERS[solver].of(problem, unit_components=gauge == "unit")
     state = rule.start(*(like(np.concatenate([first[s][F] for s in seeds], axis=1), X) for F in (0, 1)))
     for before, goal in itertools.pairwise((0, *options.iterations)):
-        # What has converged would stay as it is; MU is never there and makes every iteration.
+        # A converged run of coordinate descent would not change any more; MU makes every iteration.
         tol = 1e-7 if solver == "cd" else 0
         state = iterate(rule, state, max_iter=goal - before, tol=tol, eval_every=10).state
         labels = to_numpy(kmeans(state.V, k, seed=seeds))
@@ -77,7 +77,7 @@ def run(options):
 
 
 def means(path):
-    """Mean accuracy in percent and roughness over the seeds, by data, solver, gauge, iterations and lam."""
+    """Mean accuracy in percent and roughness over the seeds, by data, solver, components, iterations, lam."""
     found = {}
     for row in Rows(path, COLUMNS, COLUMNS[:6]).rows:
         key = (*(row[c] for c in ("data", "solver", "gauge")), int(row["iterations"]), float(row["lam"]))
@@ -87,7 +87,7 @@ def means(path):
 
 def read(path):
     found = means(path)
-    print("| data, solver, gauge, iterations | " + " | ".join(f"lam {lam:g}" for lam in GRAPH) + " |")
+    print("| data, solver, components, iterations | " + " | ".join(f"lam {lam:g}" for lam in GRAPH) + " |")
     print("|---" * (len(GRAPH) + 1) + "|")
     for key in sorted({key[:4] for key in found}, key=lambda key: (SETS.index(key[0]), *key[1:])):
         cells = ["{:.1f} ({:.3f})".format(*found[*key, lam]) for lam in GRAPH]
@@ -95,7 +95,7 @@ def read(path):
 
 
 def spread(path):
-    """How far accuracy moves between two numbers of iterations, mean over the sets and weights."""
+    """Mean change of accuracy between two numbers of iterations, over the sets and weights."""
     found = means(path)
     marks = sorted({key[3] for key in found})
     for solver, gauge in sorted({key[1:3] for key in found}):
@@ -108,7 +108,7 @@ def spread(path):
 
 
 def draw(path, solver, out):
-    """Accuracy and roughness against lam, a line for every number of iterations, a panel for every set."""
+    """Accuracy and roughness against lam: one line per number of iterations, one panel per data set."""
     found = means(path)
     marks = sorted({key[3] for key in found})
     figure = new_figure(11, 8.5)
@@ -143,15 +143,19 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/unit_components.csv")
-    parser.add_argument("--read", type=Path, metavar="FILE")
-    parser.add_argument("--picture", type=Path, metavar="PNG", help="draw the rows of --read, of one solver")
-    parser.add_argument("--data", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=range(3))
-    parser.add_argument("--solvers", nargs="+", default=list(SOLVERS), choices=SOLVERS)
-    parser.add_argument("--gauges", nargs="+", default=GAUGES, choices=GAUGES)
-    parser.add_argument("--device", help="a torch device; only for the solver mu")
-    parser.add_argument("--iterations", nargs="+", type=int, default=[20, 80, 500, 2000])
+    results = Path(__file__).parent / "results/unit_components.csv"
+    parser.add_argument("--out", type=Path, default=results, help="csv file to which rows are added")
+    parser.add_argument("--read", type=Path, metavar="FILE", help="print tables of a csv file, fit nothing")
+    parser.add_argument(
+        "--picture", type=Path, metavar="PNG", help="with --read: draw the rows of one solver"
+    )
+    parser.add_argument("--data", nargs="+", default=SETS, choices=SETS, help="data sets")
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(3), help="seeds of the random start")
+    parser.add_argument("--solvers", nargs="+", default=list(SOLVERS), choices=SOLVERS, help="solvers")
+    parser.add_argument("--gauges", nargs="+", default=GAUGES, choices=GAUGES, help="norm of the components")
+    parser.add_argument("--device", help="torch device; only for the solver mu")
+    iterations = "numbers of iterations after which to measure"
+    parser.add_argument("--iterations", nargs="+", type=int, default=[20, 80, 500, 2000], help=iterations)
     options = parser.parse_args()
     if options.picture:
         draw(options.read, options.solvers[0], options.picture)
