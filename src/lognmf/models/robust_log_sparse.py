@@ -74,7 +74,7 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
         Number of starts, run together as one batch; the best objective wins.
     solver : {"mu", "cd"}, default="mu"
         "mu": multiplicative updates. "cd": coordinate descent, which converges in tens of iterations with
-        exact zeros; for NumPy and SciPy data without missing entries, faster with numba (docs/solvers.md).
+        exact zeros; needs numba, and NumPy or SciPy data without missing entries (docs/solvers.md).
     unit_components : bool, default=True
         Whether the components have unit norm (or are zero). False is the paper's way: scaling V down and U up
         then makes the graph penalty negligible in a long fit.

@@ -36,7 +36,7 @@ class WeightedNMF(TermsModel):
         Number of starts, run together as one batch; the best objective wins.
     solver : {"mu", "cd"}, default="mu"
         "mu": multiplicative updates. "cd": coordinate descent, which converges in tens of iterations with
-        exact zeros; for NumPy and SciPy data without missing entries, faster with numba (docs/solvers.md).
+        exact zeros; needs numba, and NumPy or SciPy data without missing entries (docs/solvers.md).
     max_iter : int, default=500
         Maximum number of iterations.
     tol : float, default=1e-5
