@@ -19,7 +19,7 @@ from scipy.stats import wilcoxon
 from lognmf.paper.methods import METHODS, OTHERS, OURS
 from lognmf.paper.spec import Noise, best, best_of_each, paper_cell
 from lognmf.paper.store import StudyStore
-from lognmf.paper.tables import Entry, PaperTable, Scope, chosen_cell
+from lognmf.paper.tables import Entry, PaperTable, Scope
 
 __all__ = ["CLOSE", "METRICS", "Finding", "LabelFree", "Paired", "findings", "label_free_results", "reached"]
 
@@ -154,15 +154,13 @@ class LabelFree:
 def label_free_results(table: PaperTable, scope: Scope, store: StudyStore) -> list[LabelFree]:
     """The label-free results of a table, as far as all seeds are there."""
     results = []
-    for entry in table.inside(scope):
-        for name, contestant in entry.contestants.items():
-            cell = chosen_cell(entry, contestant, scope, store)
-            rows = [] if cell is None else store.rows(cell)
-            if cell is not None and len(rows) == len(cell.seeds):
-                percent = [{metric: 100 * row[metric] for metric in METRICS} for row in rows]
-                scores = {m: s for m in METRICS if (s := spread(percent, m)) is not None}
-                setting = {weight: values[0] for weight, values in cell.grid}
-                results.append(LabelFree(table.name, entry, name, scores, setting))
+    for entry, name, cell in table.then(scope, store):
+        rows = store.rows(cell)
+        if len(rows) == len(cell.seeds):
+            percent = [{metric: 100 * row[metric] for metric in METRICS} for row in rows]
+            scores = {m: s for m in METRICS if (s := spread(percent, m)) is not None}
+            setting = {weight: values[0] for weight, values in cell.grid}
+            results.append(LabelFree(table.name, entry, name, scores, setting))
     return results
 
 

@@ -90,13 +90,10 @@ def reproduce(
     Report
     """
     check_choice("preset", preset, PRESETS)
-    wanted = targets(list(what))
+    wanted = targets(what)
     scope = Scope(PRESETS[preset], _chosen(data))
     say = _print if say is None else say
-    if not any(
-        target.inside(scope) if hasattr(target, "inside") else scope.has(*target.datasets)
-        for target in wanted
-    ):
+    if not any(target.inside(scope) for target in wanted):
         msg = (
             f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
         )
@@ -114,7 +111,7 @@ def reproduce(
     start = time.perf_counter()
     reports = []
     for stage in ("grids", "chosen settings") if fit else ():
-        cells = _first(wanted, scope) if stage == "grids" else _then(wanted, scope, store)
+        cells = plan(what, scope, None if stage == "grids" else store)
         left = None if limit is None else limit - (time.perf_counter() - start)
         todo = missing(cells, store)
         if todo and (left is None or left > 0):
@@ -148,17 +145,13 @@ def check_out(out: str | os.PathLike[str], *, force: bool = False) -> Path:
     return folder
 
 
-def plan(what: Sequence[str], scope: Scope) -> list[Cell]:
-    """The cells of the first stage; those of the second depend on its results."""
-    return _first(targets(list(what)), scope)
-
-
-def _first(wanted: Sequence[Any], scope: Scope) -> list[Cell]:
-    return list(dict.fromkeys(cell for target in wanted for cell in target.first(scope)))
-
-
-def _then(wanted: Sequence[Any], scope: Scope, store: StudyStore) -> list[Cell]:
-    return list(dict.fromkeys(cell for target in wanted for cell in target.then(scope, store)))
+def plan(what: Sequence[str], scope: Scope, store: StudyStore | None = None) -> list[Cell]:
+    """The cells of the first stage; with a store, those of the second, which are chosen from its rows."""
+    cells: dict[Cell, None] = {}
+    for target in targets(what):
+        found = target.first(scope) if store is None else (cell for *_, cell in target.then(scope, store))
+        cells |= dict.fromkeys(found)
+    return list(cells)
 
 
 def _chosen(data: Mapping[str, Data] | Sequence[str] | None) -> Mapping[str, Data]:
