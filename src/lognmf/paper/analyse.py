@@ -6,10 +6,11 @@ A *finding* is one number of a table: one metric of one method on one row, ours 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import product
 from statistics import fmean, stdev
 from typing import Any
 
@@ -71,37 +72,28 @@ class Finding:
 
 def findings(table: PaperTable, scope: Scope, store: StudyStore) -> list[Finding]:
     """All numbers of a table, and of its removals without replacement."""
-    return [
-        finding
-        for entry in table.inside(scope)
-        for noise in entry.noises
-        for method in METHODS
-        for finding in _of_method(table, entry, noise, method, scope, store)
-    ]
-
-
-def _of_method(
-    table: PaperTable, entry: Entry, noise: Noise, method: str, scope: Scope, store: StudyStore
-) -> Iterator[Finding]:
-    """The numbers of one method on one row of a table, one for each metric."""
-    source = paper_cell(scope.data[entry.dataset], noise, method, scope.preset)
-    rows = store.rows(source)
-    settings = len(source.settings())
-    row = best(rows) if len(rows) == settings else None
-    for metric in METRICS:
-        paper = published(table.label, entry.dataset, entry.level, metric, method)
-        yield Finding(
-            table.name,
-            entry,
-            noise,
-            metric,
-            method,
-            None if row is None else 100 * row[metric],
-            None if row is None else 100 * (best_of_each(rows, metric) or 0.0),
-            paper if noise == entry.noise else None,
-            {} if row is None else {name: row[name] for name, _ in source.grid},
-            settings,
-        )
+    results = []
+    draws = [(entry, noise) for entry in table.inside(scope) for noise in entry.noises]
+    for (entry, noise), method in product(draws, METHODS):
+        source = paper_cell(scope.data[entry.dataset], noise, method, scope.preset)
+        rows, settings = store.rows(source), len(source.settings())
+        row = best(rows) if len(rows) == settings else None
+        for metric in METRICS:
+            paper = published(table.label, entry.dataset, entry.level, metric, method)
+            finding = Finding(
+                table.name,
+                entry,
+                noise,
+                metric,
+                method,
+                None if row is None else 100 * row[metric],
+                None if row is None else 100 * (best_of_each(rows, metric) or 0.0),
+                paper if noise == entry.noise else None,
+                {} if row is None else {name: row[name] for name, _ in source.grid},
+                settings,
+            )
+            results.append(finding)
+    return results
 
 
 def counted(finding: Finding) -> bool:

@@ -99,6 +99,7 @@ def reproduce(
         )
         raise ValueError(msg)
     check_resources(executor, jobs, device)
+    jobs = default_jobs(device) if jobs is None else jobs
     for chosen in scope.data.values():
         size(chosen)  # refuses data that cannot be loaded before any work
     folder = check_out(out)
@@ -170,8 +171,8 @@ def _chosen(data: Mapping[str, Data] | Sequence[str] | None) -> Mapping[str, Dat
     return {name: source for name, source in DATASETS.items() if name in chosen}
 
 
-def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | None) -> str:
-    jobs = jobs or default_jobs(device)
+def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int) -> str:
+    """What a stage will do, where, and about how long it takes."""
     seconds = outlook(todo, device, jobs)
     where = f"{jobs} process{'es' * (jobs > 1)}"
     where = f"{device} and {where}" if device else where
