@@ -30,6 +30,9 @@ __all__ = ["STORE", "check_out", "plan", "reproduce"]
 STORE = "study.db"
 """The file of all rows in a result folder."""
 
+_SAY_EVERY = 5.0
+"""Seconds between lines about the progress."""
+
 Say = Callable[[str], object]
 """Receives sentences about what is being done."""
 
@@ -183,12 +186,12 @@ def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int) -> 
 class _Lines:
     """Says every few seconds what was done and how much time is left, and every failure at once."""
 
-    def __init__(self, say: Say, every: float = 5.0) -> None:
-        self.say, self.every, self.last = say, every, 0.0
+    def __init__(self, say: Say) -> None:
+        self.say, self.last = say, 0.0
 
     def __call__(self, progress: Progress) -> None:
         failed = progress.outcome.error is not None
-        if not failed and progress.seconds - self.last < self.every and progress.done < progress.total:
+        if not failed and progress.seconds - self.last < _SAY_EVERY and progress.done < progress.total:
             return
         self.last = progress.seconds
         cell = progress.piece.cell
