@@ -49,7 +49,7 @@ def test_what_is_left_and_what_failed(run, here, monkeypatch):
     assert code == 0
     assert "pieces are left: run the command again to go on." in out
 
-    def broken(task):
+    def broken(piece, device):
         msg = "out of paper"
         raise OSError(msg)
 

@@ -6,7 +6,7 @@ from lognmf import LogSparseNMF, metrics
 from lognmf.paper.methods import PINNED
 from lognmf.paper.samples import prepare
 from lognmf.paper.spec import CLEAN, Data, cell, pieces
-from lognmf.paper.work import Task, perform
+from lognmf.paper.work import perform
 
 DATA = Data("digits", 30)
 
@@ -15,7 +15,7 @@ DATA = Data("digits", 30)
 def test_sparseness_over_iterations_is_that_of_one_fit(penalty):
     options = {"penalty": penalty, "max_iter": 25, "tol": 0.0, "eval_every": 1}
     (piece,) = pieces(cell(DATA, CLEAN, "LS-NMF", options=options, seeds=(1,), work="curve"), 1)
-    (row,) = perform(Task(piece)).rows
+    (row,) = perform(piece).rows
     looks = row["sparseness"]
     assert [look["iteration"] for look in looks] == [0, 10, 20, 25]
     samples = prepare(DATA, CLEAN)

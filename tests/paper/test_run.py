@@ -178,7 +178,7 @@ def test_failures_are_rows_and_are_tried_again(tmp_path, monkeypatch):
     assert store.failures() == []
 
 
-def _die(task):
+def _die(piece):
     os._exit(3)
 
 

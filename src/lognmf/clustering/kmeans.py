@@ -128,21 +128,15 @@ def kmeans(
         trials = []
         for some in restarts:
             uniform = like(_uniform(seeds[settings], draws, some), points.rows)
-            trials.append(_solve(points, uniform, n_clusters, max_iter, tol))
+            centres = lloyd(points, _starts(points, uniform, n_clusters), max_iter, tol)
+            labels, _, distance = assign(points, centres)
+            trials.append((labels, namespace(labels).sum(points.snap(distance), axis=2)))
         parts.append(_winners(points, trials))
     return join(parts)
 
 
-def _solve(points: Points, uniform: Array, n_clusters: int, max_iter: int, tol: float) -> tuple[Array, Array]:
-    """Labels (b, R, n) and inertia (b, R) of every restart."""
-    xp = namespace(uniform)
-    centres = lloyd(points, _starts(points, uniform, n_clusters), max_iter, tol)
-    labels, _, distance = assign(points, centres)
-    return labels, xp.sum(points.snap(distance), axis=2)
-
-
 def _winners(points: Points, trials: list[tuple[Array, Array]]) -> Array:
-    """Labels (n, b) of the restarts of least inertia."""
+    """Labels (n, b) of the best restarts, from the labels (b, R, n) and the inertia (b, R) of blocks."""
     xp = namespace(points.rows)
     labels, inertia = (xp.concat(list(side), axis=1) for side in zip(*trials, strict=True))
     # Restarts that found the same clusters number them differently: the first one wins.

@@ -6,10 +6,11 @@ A *finding* is one number of a table: one metric of one method on one row, ours 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import product
 from statistics import fmean, stdev
 from typing import Any
 
@@ -19,7 +20,7 @@ from scipy.stats import wilcoxon
 from lognmf.paper.methods import METHODS, OTHERS, OURS
 from lognmf.paper.spec import Noise, best, best_of_each, paper_cell
 from lognmf.paper.store import StudyStore
-from lognmf.paper.tables import Entry, PaperTable, Scope, chosen_cell
+from lognmf.paper.tables import Entry, PaperTable, Scope
 
 __all__ = ["CLOSE", "METRICS", "Finding", "LabelFree", "Paired", "findings", "label_free_results", "reached"]
 
@@ -71,37 +72,28 @@ class Finding:
 
 def findings(table: PaperTable, scope: Scope, store: StudyStore) -> list[Finding]:
     """All numbers of a table, and of its removals without replacement."""
-    return [
-        finding
-        for entry in table.inside(scope)
-        for noise in entry.noises
-        for method in METHODS
-        for finding in _of_method(table, entry, noise, method, scope, store)
-    ]
-
-
-def _of_method(
-    table: PaperTable, entry: Entry, noise: Noise, method: str, scope: Scope, store: StudyStore
-) -> Iterator[Finding]:
-    """The numbers of one method on one row of a table, one for each metric."""
-    source = paper_cell(scope.data[entry.dataset], noise, method, scope.preset)
-    rows = store.rows(source)
-    settings = len(source.settings())
-    row = best(rows) if len(rows) == settings else None
-    for metric in METRICS:
-        paper = published(table.label, entry.dataset, entry.level, metric, method)
-        yield Finding(
-            table.name,
-            entry,
-            noise,
-            metric,
-            method,
-            None if row is None else 100 * row[metric],
-            None if row is None else 100 * (best_of_each(rows, metric) or 0.0),
-            paper if noise == entry.noise else None,
-            {} if row is None else {name: row[name] for name, _ in source.grid},
-            settings,
-        )
+    results = []
+    draws = [(entry, noise) for entry in table.inside(scope) for noise in entry.noises]
+    for (entry, noise), method in product(draws, METHODS):
+        source = paper_cell(scope.data[entry.dataset], noise, method, scope.preset)
+        rows, settings = store.rows(source), len(source.settings())
+        row = best(rows) if len(rows) == settings else None
+        for metric in METRICS:
+            paper = published(table.label, entry.dataset, entry.level, metric, method)
+            finding = Finding(
+                table.name,
+                entry,
+                noise,
+                metric,
+                method,
+                None if row is None else 100 * row[metric],
+                None if row is None else 100 * (best_of_each(rows, metric) or 0.0),
+                paper if noise == entry.noise else None,
+                {} if row is None else {name: row[name] for name, _ in source.grid},
+                settings,
+            )
+            results.append(finding)
+    return results
 
 
 def counted(finding: Finding) -> bool:
@@ -154,15 +146,13 @@ class LabelFree:
 def label_free_results(table: PaperTable, scope: Scope, store: StudyStore) -> list[LabelFree]:
     """The label-free results of a table, as far as all seeds are there."""
     results = []
-    for entry in table.inside(scope):
-        for name, contestant in entry.contestants.items():
-            cell = chosen_cell(entry, contestant, scope, store)
-            rows = [] if cell is None else store.rows(cell)
-            if cell is not None and len(rows) == len(cell.seeds):
-                percent = [{metric: 100 * row[metric] for metric in METRICS} for row in rows]
-                scores = {m: s for m in METRICS if (s := spread(percent, m)) is not None}
-                setting = {weight: values[0] for weight, values in cell.grid}
-                results.append(LabelFree(table.name, entry, name, scores, setting))
+    for entry, name, cell in table.then(scope, store):
+        rows = store.rows(cell)
+        if len(rows) == len(cell.seeds):
+            percent = [{metric: 100 * row[metric] for metric in METRICS} for row in rows]
+            scores = {m: s for m in METRICS if (s := spread(percent, m)) is not None}
+            setting = {weight: values[0] for weight, values in cell.grid}
+            results.append(LabelFree(table.name, entry, name, scores, setting))
     return results
 
 
@@ -180,12 +170,12 @@ class Paired:
     p_holm: float  # corrected for all comparisons of ours
 
 
-def all_tests(results: Sequence[LabelFree], metric: str = "accuracy") -> list[Paired]:
-    """LS-NMF and RLS-NMF against every other method."""
+def all_tests(results: Sequence[LabelFree]) -> list[Paired]:
+    """LS-NMF and RLS-NMF against every other method, by their mean accuracy."""
     means: dict[str, dict[str, float]] = {}
     for result in results:
         pair = f"{result.entry.dataset} {result.entry.level}"
-        means.setdefault(result.name, {})[pair] = result.scores[metric].mean
+        means.setdefault(result.name, {})[pair] = result.scores["accuracy"].mean
     return [test for ours in OURS for test in paired_tests(means, ours, OTHERS)]
 
 

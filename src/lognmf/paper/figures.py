@@ -11,9 +11,9 @@ from lognmf import plots
 from lognmf.models import MODELS
 from lognmf.paper.methods import OURS
 from lognmf.paper.samples import prepare
-from lognmf.paper.spec import CLEAN, best, paper_cell
+from lognmf.paper.spec import CLEAN, Cell, best
 from lognmf.paper.store import StudyStore
-from lognmf.paper.tables import TABLES, PaperFigure, Scope
+from lognmf.paper.tables import GAUSSIAN, REMOVED, PaperFigure, Scope
 from lognmf.paper.work import unpack
 
 if TYPE_CHECKING:
@@ -38,23 +38,17 @@ def _one(plot: Callable[..., Figure], content: Mapping[str, Any], *options: Any)
 
 def _data(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Samples of the data sets whose samples are pictures."""
-    samples = {name: prepare(scope.data[name], CLEAN) for name in scope.has(*figure.datasets)}
+    samples = {name: prepare(scope.data[name], CLEAN) for name in figure.inside(scope)}
     sets = {name: (s.X, s.image_shape) for name, s in samples.items() if s.image_shape is not None}
     return _one(plots.samples_of_sets, sets)
 
 
 def _noise(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Samples at all levels of one kind of noise."""
-    kind = "removal" if figure.name == "fig-removed" else "gaussian"
+    levels = REMOVED if figure.name == "fig-removed" else GAUSSIAN
     sets: dict[str, Any] = {}
-    for name in scope.has(*figure.datasets):
-        entries = [
-            entry
-            for table in TABLES.values()
-            for entry in table.entries
-            if entry.dataset == name and entry.noise.kind == kind
-        ]
-        samples = {entry.label: prepare(scope.data[name], entry.noise) for entry in entries}
+    for name in figure.inside(scope):
+        samples = {label: prepare(scope.data[name], noise) for label, (_, noise) in levels.items()}
         shape = next(iter(samples.values())).image_shape
         if shape is not None:
             sets[name] = ({label: s.X for label, s in samples.items()}, shape)
@@ -65,8 +59,8 @@ def _near_best(figure: PaperFigure, free: tuple[str, ...], scope: Scope, store: 
     """By data set, the rows of RLS-NMF that differ from the best one in the free weights only."""
     fixed = [weight for weight in MODELS["RLS-NMF"]._weights if weight not in free]
     sets = {}
-    for name in scope.has(*figure.datasets):
-        rows = store.rows(paper_cell(scope.data[name], CLEAN, "RLS-NMF", scope.preset))
+    for name in figure.inside(scope):
+        rows = store.rows(figure.grid(name, "RLS-NMF", scope))
         top = best(rows) or {}
         sets[name] = [row for row in rows if all(row[weight] == top[weight] for weight in fixed)]
     return sets
@@ -83,63 +77,66 @@ def _alpha_beta(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawing
     return _one(plots.score_maps, _near_best(figure, free, scope, store), free)
 
 
-def _rows(figure: PaperFigure, scope: Scope, store: StudyStore) -> dict[str, dict[str, dict[str, Any]]]:
-    """The rows of the followed fits, by data set and model."""
-    by_set: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, model, cell in figure.followed(scope, store):
-        if rows := store.rows(cell):
-            by_set.setdefault(name, {})[model] = rows[0]
+def _followed(
+    figure: PaperFigure, scope: Scope, store: StudyStore, read: Callable[[Cell], list[Any]]
+) -> dict[str, dict[str, Any]]:
+    """What was stored of the followed fits, by data set and model: their rows, or their arrays."""
+    by_set: dict[str, dict[str, Any]] = {}
+    for name, model, cell in figure.then(scope, store):
+        if stored := read(cell):
+            by_set.setdefault(name, {})[model] = stored[0]
     return by_set
 
 
-def _history(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The objectives of a followed fit, named as in ``history_``."""
-    return {"iteration": row["iterations"], "objective": row["objectives"]}
+def _histories(figure: PaperFigure, scope: Scope, store: StudyStore) -> dict[str, dict[str, Any]]:
+    """The objectives of the followed fits, named as in ``history_``, by data set and model."""
+    return {
+        name: {m: {"iteration": r["iterations"], "objective": r["objectives"]} for m, r in rows.items()}
+        for name, rows in _followed(figure, scope, store, store.rows).items()
+    }
 
 
 def _convergence(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Objectives of the two models, on the data sets where both are there."""
-    by_set = {n: rows for n, rows in _rows(figure, scope, store).items() if set(OURS) <= rows.keys()}
-    models = {m: {name: _history(rows[m]) for name, rows in by_set.items()} for m in OURS}
+    by_set = {n: fits for n, fits in _histories(figure, scope, store).items() if set(OURS) <= fits.keys()}
+    models = {model: {name: fits[model] for name, fits in by_set.items()} for model in OURS}
     return _one(plots.convergence_curves, models)
 
 
 def _rates(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Convergence rates of the two models on all data sets, and of all models on two."""
-    by_set = _rows(figure, scope, store)
-    groups = {m: {n: _history(rows[m]) for n, rows in by_set.items() if m in rows} for m in OURS}
-    for name in ("EYaleB", "Semeion"):
-        groups[f"all methods on {name}"] = {m: _history(row) for m, row in by_set.get(name, {}).items()}
+    by_set = _histories(figure, scope, store)
+    groups = {m: {name: fits[m] for name, fits in by_set.items() if m in fits} for m in OURS}
+    groups |= {f"all methods on {name}": by_set.get(name, {}) for name in ("EYaleB", "Semeion")}
     return _one(plots.convergence_rates, groups)
 
 
 def _time(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Seconds of the fits."""
-    by_set = _rows(figure, scope, store)
+    by_set = _followed(figure, scope, store, store.rows)
     seconds = {n: {m: row["seconds"] for m, row in rows.items()} for n, rows in by_set.items()}
     return _one(plots.fit_times, seconds)
 
 
 def _sparseness(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Sparseness along the fits with either penalty."""
-    by_set = _rows(figure, scope, store)
-    curves = {n: {p: _sparseness_curve(row) for p, row in rows.items()} for n, rows in by_set.items()}
-    return _one(plots.sparseness_curves, curves)
-
-
-def _sparseness_curve(row: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The sparseness along one followed fit, as arrays."""
     names = {"iteration": "iteration", "sparseness_U": "U", "sparseness_V": "V"}
-    return {name: np.array([look[key] for look in row["sparseness"]]) for name, key in names.items()}
+    curves = {
+        name: {
+            penalty: {to: np.array([look[key] for look in row["sparseness"]]) for to, key in names.items()}
+            for penalty, row in rows.items()
+        }
+        for name, rows in _followed(figure, scope, store, store.rows).items()
+    }
+    return _one(plots.sparseness_curves, curves)
 
 
 def _factors(figure: PaperFigure, scope: Scope, store: StudyStore) -> Iterator[tuple[str, Any, Any, Any]]:
     """Data sets of pictures with samples, shape, and the arrays of the followed fits by model."""
-    for name in scope.has(*figure.datasets):
+    for name, blobs in _followed(figure, scope, store, store.arrays).items():
         samples = prepare(scope.data[name], CLEAN)
-        blobs = {m: store.arrays(cell) for n, m, cell in figure.followed(scope, store) if n == name}
-        models = {model: unpack(kept[0]) for model, kept in blobs.items() if kept}
-        if models and samples.image_shape is not None:
+        if samples.image_shape is not None:
+            models = {model: unpack(blob) for model, blob in blobs.items()}
             yield name, samples.X, samples.image_shape, models
 
 

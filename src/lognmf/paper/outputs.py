@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -249,11 +248,12 @@ def write_rows(path: Path, store: StudyStore, protocol: Mapping[str, str] | None
 
 def protocols(tables: Iterable[PaperTable], scope: Scope, store: StudyStore) -> dict[str, str]:
     """The protocol of each cell of tables by its key: "paper", "honest" (label-free) or its "choice"."""
-    tables = list(tables)
-    final = {cell.key: "honest" for cell in chain.from_iterable(t.then(scope, store) for t in tables)}
-    paper = {cell.key for cell in chain.from_iterable(t.of_the_paper(scope) for t in tables)}
-    first = chain.from_iterable(t.first(scope) for t in tables)
-    return final | {cell.key: "paper" if cell.key in paper else "choice" for cell in first}
+    named: dict[str, str] = {}
+    for table in tables:
+        final = (("honest", cell) for *_, cell in table.then(scope, store))
+        for protocol, cell in (*table.grids(scope), *final):
+            named.setdefault(cell.key, protocol)  # a choice may be made from the paper's own grid
+    return named
 
 
 def _scores(store: StudyStore, protocol: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -30,6 +30,9 @@ __all__ = ["STORE", "check_out", "plan", "reproduce"]
 STORE = "study.db"
 """The file of all rows in a result folder."""
 
+_SAY_EVERY = 5.0
+"""Seconds between lines about the progress."""
+
 Say = Callable[[str], object]
 """Receives sentences about what is being done."""
 
@@ -90,18 +93,16 @@ def reproduce(
     Report
     """
     check_choice("preset", preset, PRESETS)
-    wanted = targets(list(what))
+    wanted = targets(what)
     scope = Scope(PRESETS[preset], _chosen(data))
     say = _print if say is None else say
-    if not any(
-        target.inside(scope) if hasattr(target, "inside") else scope.has(*target.datasets)
-        for target in wanted
-    ):
+    if not any(target.inside(scope) for target in wanted):
         msg = (
             f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
         )
         raise ValueError(msg)
     check_resources(executor, jobs, device)
+    jobs = default_jobs(device) if jobs is None else jobs
     for chosen in scope.data.values():
         size(chosen)  # refuses data that cannot be loaded before any work
     folder = check_out(out)
@@ -114,7 +115,7 @@ def reproduce(
     start = time.perf_counter()
     reports = []
     for stage in ("grids", "chosen settings") if fit else ():
-        cells = _first(wanted, scope) if stage == "grids" else _then(wanted, scope, store)
+        cells = plan(what, scope, None if stage == "grids" else store)
         left = None if limit is None else limit - (time.perf_counter() - start)
         todo = missing(cells, store)
         if todo and (left is None or left > 0):
@@ -148,17 +149,13 @@ def check_out(out: str | os.PathLike[str], *, force: bool = False) -> Path:
     return folder
 
 
-def plan(what: Sequence[str], scope: Scope) -> list[Cell]:
-    """The cells of the first stage; those of the second depend on its results."""
-    return _first(targets(list(what)), scope)
-
-
-def _first(wanted: Sequence[Any], scope: Scope) -> list[Cell]:
-    return list(dict.fromkeys(cell for target in wanted for cell in target.first(scope)))
-
-
-def _then(wanted: Sequence[Any], scope: Scope, store: StudyStore) -> list[Cell]:
-    return list(dict.fromkeys(cell for target in wanted for cell in target.then(scope, store)))
+def plan(what: Sequence[str], scope: Scope, store: StudyStore | None = None) -> list[Cell]:
+    """The cells of the first stage; with a store, those of the second, which are chosen from its rows."""
+    cells: dict[Cell, None] = {}
+    for target in targets(what):
+        found = target.first(scope) if store is None else (cell for *_, cell in target.then(scope, store))
+        cells |= dict.fromkeys(found)
+    return list(cells)
 
 
 def _chosen(data: Mapping[str, Data] | Sequence[str] | None) -> Mapping[str, Data]:
@@ -177,8 +174,8 @@ def _chosen(data: Mapping[str, Data] | Sequence[str] | None) -> Mapping[str, Dat
     return {name: source for name, source in DATASETS.items() if name in chosen}
 
 
-def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | None) -> str:
-    jobs = jobs or default_jobs(device)
+def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int) -> str:
+    """What a stage will do, where, and about how long it takes."""
     seconds = outlook(todo, device, jobs)
     where = f"{jobs} process{'es' * (jobs > 1)}"
     where = f"{device} and {where}" if device else where
@@ -189,12 +186,12 @@ def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int | No
 class _Lines:
     """Says every few seconds what was done and how much time is left, and every failure at once."""
 
-    def __init__(self, say: Say, every: float = 5.0) -> None:
-        self.say, self.every, self.last = say, every, 0.0
+    def __init__(self, say: Say) -> None:
+        self.say, self.last = say, 0.0
 
     def __call__(self, progress: Progress) -> None:
         failed = progress.outcome.error is not None
-        if not failed and progress.seconds - self.last < self.every and progress.done < progress.total:
+        if not failed and progress.seconds - self.last < _SAY_EVERY and progress.done < progress.total:
             return
         self.last = progress.seconds
         cell = progress.piece.cell

@@ -23,44 +23,56 @@ from lognmf.grid.plan import place
 from lognmf.paper.seconds import expected_seconds, piece_size
 from lognmf.paper.spec import Cell, Piece, pieces
 from lognmf.paper.store import Outcome, StudyStore
-from lognmf.paper.work import Task, on_device, perform
+from lognmf.paper.work import on_device, perform
 from lognmf.parameters import check_choice, check_integer
 
-Result = tuple[Task, Outcome]
+__all__ = [
+    "EXECUTORS",
+    "Progress",
+    "Report",
+    "check_resources",
+    "compute",
+    "default_jobs",
+    "in_words",
+    "missing",
+    "outlook",
+]
+
+Result = tuple[Piece, Outcome]
 Results = Generator[Result | None, None, Any]
-Executor = Callable[[Iterable[Task], int], Results]
-"""``(tasks, jobs) -> (task, outcome) as they come``. A task is taken only when it can be started.
+Executor = Callable[[Iterable[Piece], int], Results]
+"""``(pieces, jobs) -> (piece, outcome) as they come``. A piece is taken only when it can be started.
 
 None means that there was no result for a while: a moment at which the caller may stop. joblib's
-generators lack it: next to a GPU, Ctrl-C would wait for the running tasks."""
+generators lack it: next to a GPU, Ctrl-C would wait for the running pieces."""
 
 _HEARTBEAT = 0.5
 """Seconds without a result after which an executor yields None."""
 
 
-def inline(tasks: Iterable[Task], jobs: int) -> Results:
+def inline(pieces: Iterable[Piece], jobs: int) -> Results:
     """One after another, in this process, with all its threads."""
-    for task in tasks:
-        yield task, perform(task)
+    for piece in pieces:
+        yield piece, perform(piece)
 
 
-def processes(tasks: Iterable[Task], jobs: int) -> Results:
-    """In processes of one thread each; if one dies, the tasks in flight fail and the others go on."""
-    left: Iterator[Task] | None = iter(tasks)
-    while left is not None:  # a pool breaks with its first dead worker: the tasks left need another one
+def processes(pieces: Iterable[Piece], jobs: int) -> Results:
+    """In processes of one thread each; if one dies, the pieces in flight fail and the others go on."""
+    left: Iterator[Piece] | None = iter(pieces)
+    while left is not None:  # a pool breaks with its first dead worker: the pieces left need another one
         left = yield from _one_pool(left, jobs)
 
 
-def _one_pool(waiting: Iterator[Task], jobs: int) -> Generator[Result | None, None, Iterator[Task] | None]:
-    """Work with one pool of processes; returns the tasks left if it broke."""
+def _one_pool(waiting: Iterator[Piece], jobs: int) -> Generator[Result | None, None, Iterator[Piece] | None]:
+    """Work with one pool of processes; returns the pieces left if it broke."""
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin_worker)
-    running: dict[Future[Outcome], Task] = {}
-    task: Task | None = None
+    running: dict[Future[Outcome], Piece] = {}
+    piece: Piece | None = None
     try:
         while True:
-            while len(running) < jobs and (task := next(waiting, None)) is not None:
-                running[pool.submit(perform, task)] = task
-                task = None
+            while len(running) < jobs and (piece := next(waiting, None)) is not None:
+                running[pool.submit(perform, piece)] = piece
+                piece = None
             if not running:
                 return None
             ready = wait(running, _HEARTBEAT, FIRST_COMPLETED).done
@@ -73,7 +85,7 @@ def _one_pool(waiting: Iterator[Task], jobs: int) -> Generator[Result | None, No
         message = "A process died while it computed this: it may have been out of memory."
         for lost in running.values():
             yield lost, Outcome((), 0.0, {}, message)
-        return waiting if task is None else itertools.chain([task], waiting)
+        return waiting if piece is None else itertools.chain([piece], waiting)
     finally:
         for worker in list((pool._processes or {}).values()):
             worker.terminate()
@@ -97,7 +109,7 @@ def _begin_worker() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def dask(tasks: Iterable[Task], jobs: int) -> Results:
+def dask(pieces: Iterable[Piece], jobs: int) -> Results:
     """On the workers of the active Dask client, else of a local one with ``jobs`` processes."""
     try:
         from distributed import Client, as_completed, get_client
@@ -109,7 +121,7 @@ def dask(tasks: Iterable[Task], jobs: int) -> Results:
     except ValueError:
         client, own = Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None), True
     try:
-        running = {client.submit(perform, task, pure=False): task for task in tasks}
+        running = {client.submit(perform, piece, pure=False): piece for piece in pieces}
         for future in as_completed(running):
             fault = future.exception()  # `perform` catches its own errors: this one is a lost worker
             message = f"Dask could not compute this: {type(fault).__name__}: {fault}"
@@ -137,7 +149,7 @@ def merged(here: Results, there: Results) -> Results:
         except Exception as error:  # raised again in the caller's thread
             arrived.put(error)
         finally:
-            there.close()  # stops the tasks that are running there
+            there.close()  # stops the pieces that are running there
 
     def results(patience: float) -> Iterator[Result]:
         """What has arrived, until nothing more does for so many seconds."""
@@ -160,18 +172,6 @@ def merged(here: Results, there: Results) -> Results:
     finally:
         stop.set()
         thread.join()
-
-
-__all__ = [
-    "Progress",
-    "Report",
-    "check_resources",
-    "compute",
-    "default_jobs",
-    "in_words",
-    "missing",
-    "outlook",
-]
 
 
 @dataclass(frozen=True)
@@ -209,10 +209,11 @@ def missing(cells: Iterable[Cell], store: StudyStore) -> list[Piece]:
 
 def outlook(todo: Sequence[Piece], device: str | None, jobs: int) -> float:
     """Seconds that the pieces will take; those of the GPU and those of the processes run at the same time."""
-    there, here = _split(todo, device if device and device.startswith("cuda") else None)
+    gpu = device if device and device.startswith("cuda") else None
+    there, here = _split(todo, gpu)
     seconds = [expected_seconds(piece, None) for piece in here]
     cpu = max(max(seconds, default=0.0), sum(seconds) / jobs)
-    return max(cpu, sum(expected_seconds(piece, device) for piece in there))
+    return max(cpu, sum(expected_seconds(piece, gpu) for piece in there))
 
 
 def compute(
@@ -235,21 +236,31 @@ def compute(
     jobs = default_jobs(device) if jobs is None else jobs
     todo = missing(cells, store)
     start = time.perf_counter()
-    deadline = None if limit is None else start + limit
+
+    def startable(pieces: Iterable[Piece]) -> Iterator[Piece]:
+        for piece in pieces:
+            if limit is not None and time.perf_counter() - start > limit:
+                return
+            if not store.is_done(piece):  # another run may have done it
+                yield piece
+
+    there, here = _split(todo, device)
+    # The longest first, so that the processes end at about the same time.
+    here.sort(key=lambda piece: -expected_seconds(piece, None))
+    results = EXECUTORS[executor](startable(here), jobs)
+    if there:
+        results = merged(((piece, perform(piece, device)) for piece in startable(there)), results)
     expected = {piece: expected_seconds(piece, device) for piece in todo}
+    whole = sum(expected.values())
     counts = {True: 0, False: 0}
-    passed = 0.0
-    for result in _results(todo, store, executor, jobs, device, deadline):
-        if result is None:
-            continue
-        task, outcome = result
-        store.put(task.piece, outcome)
+    for piece, outcome in filter(None, results):
+        store.put(piece, outcome)
         counts[outcome.error is None] += 1
-        passed += expected.pop(task.piece, 0.0)
+        expected.pop(piece)
         if on_piece is not None:
-            seconds = time.perf_counter() - start
-            left = seconds * sum(expected.values()) / max(passed, 1e-9)
-            on_piece(Progress(task.piece, outcome, sum(counts.values()), len(todo), seconds, left))
+            seconds, rest = time.perf_counter() - start, sum(expected.values())
+            left = seconds * rest / max(whole - rest, 1e-9)
+            on_piece(Progress(piece, outcome, sum(counts.values()), len(todo), seconds, left))
     not_done = sum(not store.is_done(piece) for piece in expected)
     return Report(counts[True], counts[False], not_done, time.perf_counter() - start)
 
@@ -261,30 +272,6 @@ def check_resources(executor: str, jobs: int | None, device: str | None) -> None
         check_integer("jobs", jobs, 1)
     if device is not None:
         place(np.zeros((1, 1)), device, None)
-
-
-def _results(
-    todo: Sequence[Piece],
-    store: StudyStore,
-    executor: str,
-    jobs: int,
-    device: str | None,
-    deadline: float | None,
-) -> Results:
-    """The results of pieces as they come, from the device and the executor at the same time."""
-
-    def tasks(pieces: Iterable[Piece], device: str | None) -> Iterator[Task]:
-        for piece in pieces:
-            if deadline is not None and time.perf_counter() > deadline:
-                return
-            if not store.is_done(piece):  # another run may have done it
-                yield Task(piece, device)
-
-    there, here = _split(todo, device)
-    # The longest first, so that the processes end at about the same time.
-    here.sort(key=lambda piece: -expected_seconds(piece, None))
-    others = EXECUTORS[executor](tasks(here, None), jobs)
-    return merged(EXECUTORS["inline"](tasks(there, device), 1), others) if there else others
 
 
 def _split(todo: Iterable[Piece], device: str | None) -> tuple[list[Piece], list[Piece]]:

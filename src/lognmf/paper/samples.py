@@ -15,7 +15,7 @@ from lognmf.graph import knn_graph
 from lognmf.noise import gaussian, remove
 from lognmf.paper.spec import Data, Noise
 
-__all__ = ["NOISES", "Samples", "prepare", "size"]
+__all__ = ["Samples", "prepare", "size"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,32 +34,16 @@ class Samples:
         return int(self.y.max()) + 1
 
 
-def _clean(X: np.ndarray, noise: Noise) -> tuple[np.ndarray, None]:
-    """The samples as they are."""
-    return X, None
-
-
-def _removal(X: np.ndarray, noise: Noise) -> tuple[np.ndarray, np.ndarray]:
-    """Some entries set to zero."""
-    rng = np.random.default_rng(noise.seed)
-    changed, kept = remove(X, noise.level, rng, replacement=noise.replacement)
-    return changed, ~np.asarray(kept, dtype=bool)
-
-
-def _gaussian(X: np.ndarray, noise: Noise) -> tuple[np.ndarray, None]:
-    """Noise added to every entry, all shifted to be nonnegative."""
-    return gaussian(X, noise.level, np.random.default_rng(noise.seed)), None
-
-
-NOISES = {"none": _clean, "removal": _removal, "gaussian": _gaussian}
-"""Kinds of noise by name: ``(X, noise) -> (X, removed entries or None)``."""
-
-
 @lru_cache(maxsize=4)
 def prepare(data: Data, noise: Noise) -> Samples:
     """The samples of a cell. The last few are cached, since cells of one data set follow each other."""
     X, y, image_shape = _load(data)
-    X, removed = NOISES[noise.kind](X, noise)
+    rng, removed = np.random.default_rng(noise.seed), None
+    if noise.kind == "removal":
+        X, kept = remove(X, noise.level, rng, replacement=noise.replacement)
+        removed = ~np.asarray(kept, dtype=bool)
+    elif noise.kind == "gaussian":
+        X = gaussian(X, noise.level, rng)
     return Samples(X, y, knn_graph(X, min(5, len(X) - 1)), removed, image_shape)
 
 

@@ -194,10 +194,10 @@ def best_of_each(rows: Rows, metric: str) -> float | None:
 
 def course_cell(source: Cell, rows: Rows, every: int) -> Cell | None:
     """The best setting of a grid, fitted once more and followed; None while rows are missing."""
-    top = best(rows) if len(rows) == len(source.settings()) * len(source.seeds) else None
-    if top is None:
+    top = best(rows)
+    if top is None or len(rows) < len(source.settings()):
         return None
-    options = {**dict(source.options), "eval_every": every or source.option("max_iter")}
+    options = {**dict(source.options), "eval_every": every}
     setting = tuple((name, (top[name],)) for name, _ in source.grid)
     return replace(source, options=tuple(sorted(options.items())), grid=setting, work="curve")
 

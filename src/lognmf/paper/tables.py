@@ -1,6 +1,7 @@
 """Every table and figure of the paper as a value: its rows or panels, and the cells that they need.
 
-Each has two stages of cells: ``first`` the grids, ``then`` the settings chosen from their rows.
+Each has two stages of cells: ``first`` the grids, ``then`` the settings chosen from their rows, as far as
+these are complete.
 """
 
 from __future__ import annotations
@@ -35,10 +36,6 @@ class Scope:
 
     preset: Preset
     data: Mapping[str, Data]
-
-    def has(self, *names: str) -> list[str]:
-        """Those of the data sets that are wanted."""
-        return [name for name in names if name in self.data]
 
 
 # Tables ------------------------------------------------------------------------------------
@@ -79,43 +76,32 @@ class PaperTable:
         """The rows that are wanted."""
         return [entry for entry in self.entries if entry.dataset in scope.data]
 
-    def of_the_paper(self, scope: Scope) -> Iterator[Cell]:
-        """The cells of the paper's protocol."""
+    def grids(self, scope: Scope) -> Iterator[tuple[str, Cell]]:
+        """The grids of the protocols: "paper", and the "choice" that the label-free one is made from."""
         for entry in self.inside(scope):
-            yield from _paper_cells(entry, scope)
-
-    def first(self, scope: Scope) -> Iterator[Cell]:
-        """The paper's protocol, and the grids that the label-free protocol chooses from."""
-        for entry in self.inside(scope):
-            yield from _paper_cells(entry, scope)
             data = scope.data[entry.dataset]
+            for noise in entry.noises:
+                for model in METHODS:
+                    yield "paper", paper_cell(data, noise, model, scope.preset)
             for contestant in entry.contestants.values():
                 source = choice_cell(data, entry.noise, contestant, scope.preset)
                 if source is not None:
-                    yield source
+                    yield "choice", source
 
-    def then(self, scope: Scope, store: StudyStore) -> Iterator[Cell]:
-        """The settings that were chosen without labels."""
+    def first(self, scope: Scope) -> Iterator[Cell]:
+        """The grids of both protocols."""
+        return (cell for _, cell in self.grids(scope))
+
+    def then(self, scope: Scope, store: StudyStore) -> Iterator[tuple[Entry, str, Cell]]:
+        """The settings chosen without labels, with their rows of the table and their methods."""
         for entry in self.inside(scope):
-            for contestant in entry.contestants.values():
-                chosen = chosen_cell(entry, contestant, scope, store)
+            data = scope.data[entry.dataset]
+            for name, contestant in entry.contestants.items():
+                source = choice_cell(data, entry.noise, contestant, scope.preset)
+                rows = [] if source is None else store.rows(source)
+                chosen = final_cell(data, entry.noise, contestant, scope.preset, rows)
                 if chosen is not None:
-                    yield chosen
-
-
-def _paper_cells(entry: Entry, scope: Scope) -> Iterator[Cell]:
-    """The paper's protocol on one row of a table."""
-    for noise in entry.noises:
-        for model in METHODS:
-            yield paper_cell(scope.data[entry.dataset], noise, model, scope.preset)
-
-
-def chosen_cell(entry: Entry, contestant: Contestant, scope: Scope, store: StudyStore) -> Cell | None:
-    """The cell of the setting chosen without labels; None while rows of the choice are missing."""
-    data = scope.data[entry.dataset]
-    source = choice_cell(data, entry.noise, contestant, scope.preset)
-    rows = [] if source is None else store.rows(source)
-    return final_cell(data, entry.noise, contestant, scope.preset, rows)
+                    yield entry, name, chosen
 
 
 # Figures -----------------------------------------------------------------------------------
@@ -129,39 +115,34 @@ class PaperFigure:
     label: str  # in the paper
     title: str
     caption: str
-    datasets: tuple[str, ...]
-    courses: tuple[tuple[str, tuple[str, ...]], ...] = ()  # data sets and models whose best fits are followed
-    every: int = 1  # iterations between evaluations of the objective; 0: only at the end, for clean timings
-    grids: tuple[str, ...] = ()  # models whose grids it shows
-    penalties: bool = False  # whether it compares the two penalties of LS-NMF without a graph
+    models: Mapping[str, Sequence[str]]  # by data set, those whose grids or best fits it shows
+    every: int | None = None  # the best fits are evaluated so often; 0: at the end, for clean timings
+    penalties: bool = False  # whether the models are the two penalties of LS-NMF, without a graph
+
+    def inside(self, scope: Scope) -> list[str]:
+        """The data sets that are wanted."""
+        return [name for name in self.models if name in scope.data]
+
+    def grid(self, name: str, model: str, scope: Scope) -> Cell:
+        """The grid of a model on a data set."""
+        if self.penalties:
+            return penalty_cell(scope.data[name], model, scope.preset)
+        return paper_cell(scope.data[name], CLEAN, model, scope.preset)
 
     def first(self, scope: Scope) -> Iterator[Cell]:
         """The grids that it shows, or whose best settings are followed."""
-        for name in scope.has(*self.datasets):
-            for model in dict.fromkeys((*self.grids, *dict(self.courses).get(name, ()))):
-                yield paper_cell(scope.data[name], CLEAN, model, scope.preset)
-            if self.penalties:
-                for penalty in PENALTIES:
-                    yield penalty_cell(scope.data[name], penalty, scope.preset)
+        for name in self.inside(scope):
+            for model in self.models[name]:
+                yield self.grid(name, model, scope)
 
-    def then(self, scope: Scope, store: StudyStore) -> Iterator[Cell]:
-        """The fits that are followed, as far as their grids are complete."""
-        for _, _, course in self.followed(scope, store):
-            yield course
-
-    def followed(self, scope: Scope, store: StudyStore) -> Iterator[tuple[str, str, Cell]]:
-        """The followed fits with their data set and model, or penalty."""
-        sources = [
-            (name, model, paper_cell(scope.data[name], CLEAN, model, scope.preset))
-            for name, models in self.courses
-            for model in (models if name in scope.data else ())
-        ]
-        for name in scope.has(*self.datasets) if self.penalties else ():
-            sources += [(name, p, penalty_cell(scope.data[name], p, scope.preset)) for p in PENALTIES]
-        for name, model, source in sources:
-            course = course_cell(source, store.rows(source), self.every)
-            if course is not None:
-                yield name, model, course
+    def then(self, scope: Scope, store: StudyStore) -> Iterator[tuple[str, str, Cell]]:
+        """The best fits, followed, with their data sets and models."""
+        for name in self.inside(scope) if self.every is not None else ():
+            for model in self.models[name]:
+                source = self.grid(name, model, scope)
+                course = course_cell(source, store.rows(source), self.every or source.option("max_iter"))
+                if course is not None:
+                    yield name, model, course
 
 
 # The paper's own ---------------------------------------------------------------------------
@@ -169,32 +150,33 @@ class PaperFigure:
 DATASETS = {spelled: Data(name) for name, spelled in PAPER.items()}
 """The paper's data sets by its names, in its order: Jaffe is the 26×26 set, AR 50 persons of 26 pictures."""
 
-_REMOVED = {
+REMOVED = {
     f"{level} %": (f"removed {level}%", Noise("removal", level / 100, replacement=True))
     for level in (20, 40, 60)
 }
-_GAUSSIAN = {
+GAUSSIAN = {
     level: (f"gaussian std {level}", Noise("gaussian", float(level))) for level in ("0.005", "0.010", "0.015")
 }
+"""Noise by the label of its row, with the paper's name of the level."""
+
 _CLEAN = tuple(Entry(name, name, "clean") for name in DATASETS)
 
 
-def _noisy(name: str, dataset: str, label: str, *, removed: bool) -> PaperTable:
+def _noisy(name: str, dataset: str, label: str, levels: Mapping[str, tuple[str, Noise]]) -> PaperTable:
     """A table of one data set at three levels of noise."""
-    what, corner = ("entries removed", "removed") if removed else ("Gaussian noise", "std")
-    levels = _REMOVED if removed else _GAUSSIAN
+    what, corner = ("entries removed", "removed") if levels is REMOVED else ("Gaussian noise", "std")
     entries = tuple(Entry(level, dataset, *noise) for level, noise in levels.items())
     return PaperTable(name, label, f"{dataset} with {what}", entries, corner)
 
 
 _TABLES = (
     PaperTable("table1", "tab_all", "Clustering on eight data sets", _CLEAN, "data set"),
-    _noisy("table2", "Jaffe", "tab_per_noisy_jaffe", removed=True),
-    _noisy("table3", "Yale", "tab_per_noisy_yale", removed=True),
-    _noisy("table4", "COIL20", "tab_per_noisy_COIL20", removed=True),
-    _noisy("table5", "ORL", "tab_per_gaussian_ORL", removed=False),
-    _noisy("table6", "Yale", "tab_per_gaussian_Yale", removed=False),
-    _noisy("table7", "COIL20", "tab_per_gaussian_COIL20", removed=False),
+    _noisy("table2", "Jaffe", "tab_per_noisy_jaffe", REMOVED),
+    _noisy("table3", "Yale", "tab_per_noisy_yale", REMOVED),
+    _noisy("table4", "COIL20", "tab_per_noisy_COIL20", REMOVED),
+    _noisy("table5", "ORL", "tab_per_gaussian_ORL", GAUSSIAN),
+    _noisy("table6", "Yale", "tab_per_gaussian_Yale", GAUSSIAN),
+    _noisy("table7", "COIL20", "tab_per_gaussian_COIL20", GAUSSIAN),
 )
 TABLES = {table.name: table for table in _TABLES}
 """The paper's tables by name, in its order."""
@@ -206,14 +188,14 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "fig_imgs",
         "The data sets",
         "Samples of the data sets. The paper leaves out Pendigits, whose samples are lines of eight points.",
-        tuple(DATASETS),
+        dict.fromkeys(DATASETS, ()),
     ),
     PaperFigure(
         "fig-removed",
         "fig_noisy_img",
         "Entries removed",
         "Jaffe (top) and Yale (bottom): 20, 40 and 60 % of the entries drawn with replacement.",
-        ("Jaffe", "Yale"),
+        dict.fromkeys(("Jaffe", "Yale"), ()),
     ),
     PaperFigure(
         "fig-gaussian",
@@ -221,31 +203,29 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "Gaussian noise",
         "ORL (top) and COIL20 (bottom): noise of standard deviation 0.005, 0.010 and 0.015 on unit-norm "
         "samples.",
-        ("ORL", "COIL20"),
+        dict.fromkeys(("ORL", "COIL20"), ()),
     ),
     PaperFigure(
         "fig-gamma",
         "fig_gamma",
         "Sensitivity to γ",
         "RLS-NMF over γ, the other weights as in its best setting.",
-        ("COIL20", "Jaffe", "ORL", "Semeion"),
-        grids=("RLS-NMF",),
+        dict.fromkeys(("COIL20", "Jaffe", "ORL", "Semeion"), ("RLS-NMF",)),
     ),
     PaperFigure(
         "fig-alpha-beta",
         "fig_paras",
         "Sensitivity to α and β",
         "Scores of RLS-NMF over α and β, γ and λ as in its best setting.",
-        ("COIL20", "Jaffe", "ORL", "Semeion"),
-        grids=("RLS-NMF",),
+        dict.fromkeys(("COIL20", "Jaffe", "ORL", "Semeion"), ("RLS-NMF",)),
     ),
     PaperFigure(
         "fig-convergence",
         "fig_conv",
         "Convergence",
         "Objective of LS-NMF (top) and RLS-NMF (bottom) over the first 200 iterations, at the best settings.",
-        ("Yale", "Semeion", "Jaffe", "EYaleB"),
-        courses=tuple((name, OURS) for name in ("Yale", "Semeion", "Jaffe", "EYaleB")),
+        dict.fromkeys(("Yale", "Semeion", "Jaffe", "EYaleB"), OURS),
+        every=1,
     ),
     PaperFigure(
         "fig-rates",
@@ -253,8 +233,8 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "Convergence rates",
         "|f(t+1) − f*| / |f(t) − f*| with f* the objective at the last iteration: LS-NMF and RLS-NMF on "
         "all data sets, all methods on EYaleB and Semeion.",
-        tuple(DATASETS),
-        courses=tuple((name, METHODS if name in ("EYaleB", "Semeion") else OURS) for name in DATASETS),
+        dict.fromkeys(DATASETS, OURS) | dict.fromkeys(("EYaleB", "Semeion"), METHODS),
+        every=1,
     ),
     PaperFigure(
         "fig-time",
@@ -262,8 +242,7 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "Time",
         "Seconds of one fit at its best setting, on one core in float64, without graph and k-means. "
         "Other fits ran on the other cores.",
-        tuple(DATASETS),
-        courses=tuple((name, METHODS) for name in DATASETS),
+        dict.fromkeys(DATASETS, METHODS),
         every=0,
     ),
     PaperFigure(
@@ -271,8 +250,8 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "fig_basis",
         "Parts of faces",
         "Parts that the nine methods find on ORL, each at its best setting.",
-        ("ORL",),
-        courses=(("ORL", METHODS),),
+        {"ORL": METHODS},
+        every=1,
     ),
     PaperFigure(
         "fig-sparseness",
@@ -280,7 +259,8 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "Sparseness",
         "Hoyer's sparseness of U and V along the fits of LS-NMF and of the ℓ1 approach, both without a "
         "graph, each at the α and β of its highest accuracy.",
-        ("AR", "EYaleB", "Yale", "ORL"),
+        dict.fromkeys(("AR", "EYaleB", "Yale", "ORL"), tuple(PENALTIES)),
+        every=1,
         penalties=True,
     ),
     PaperFigure(
@@ -288,8 +268,8 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "fig_reconstruction",
         "Reconstructions",
         "Samples of Yale and ORL, and what RLS-NMF at its best setting makes of them.",
-        ("Yale", "ORL"),
-        courses=(("Yale", ("RLS-NMF",)), ("ORL", ("RLS-NMF",))),
+        dict.fromkeys(("Yale", "ORL"), ("RLS-NMF",)),
+        every=1,
     ),
 )
 FIGURES = {figure.name: figure for figure in _FIGURES}

@@ -1,4 +1,4 @@
-"""From a piece of a study to its rows: scores of settings, or the course of fits."""
+"""From a piece of a study to its rows: scores of settings, or the course of a fit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import io
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from lognmf.paper.spec import Cell, Piece
 from lognmf.paper.store import Outcome
 from lognmf.report.environment import versions
 
-__all__ = ["WORK", "Task", "perform", "unpack"]
+__all__ = ["WORK", "perform", "unpack"]
 
 _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError, OSError, LookupError)
 """What data, machines and settings can do to a piece; anything else is a bug and is raised."""
@@ -39,69 +38,52 @@ _GPU_MEMORY = 24 << 30
 _SPARSENESS_EVERY = 10
 """Iterations between looks at the sparseness of a course."""
 
-Rows = list[dict[str, Any]]
+Work = tuple[list[dict[str, Any]], dict[int, bytes]]
+"""Rows, and the arrays kept beside some of them, by the row's place."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """A piece and where to compute it.
-
-    Parameters
-    ----------
-    piece : Piece
-        What is to be done.
-    device : str, optional
-        As for `fit_grid`; None is NumPy.
-    """
-
-    piece: Piece
-    device: str | None = None
-
-
-def perform(task: Task) -> Outcome:
-    """Compute a piece. What goes wrong is an outcome too."""
+def perform(piece: Piece, device: str | None = None) -> Outcome:
+    """Compute a piece, on a device as for `fit_grid`. What goes wrong is an outcome too."""
     start = time.perf_counter()
-    made = _made(task.device)
+    environment = _environment(device)
     try:
-        rows, arrays = WORK[task.piece.cell.work](task)
+        rows, arrays = WORK[piece.cell.work](piece, device)
     except _TROUBLES as error:
-        told = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
-        return Outcome((), time.perf_counter() - start, made, told)
-    return Outcome(rows, time.perf_counter() - start, made, arrays=arrays)
+        message = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
+        return Outcome((), time.perf_counter() - start, environment, message)
+    return Outcome(rows, time.perf_counter() - start, environment, arrays=arrays)
 
 
-def _made(device: str | None) -> dict[str, Any]:
-    made = {
-        "cpu": f"{platform.machine()}, {os.cpu_count()} cores",
-        "device": "numpy, float64" if device is None else device,
-        **versions(),
-    }
-    if device is not None:
-        import torch
+def _environment(device: str | None) -> dict[str, Any]:
+    """The machine, the device, its precision, and the versions of all that computes."""
+    machine = {"cpu": f"{platform.machine()}, {os.cpu_count()} cores"}
+    if device is None:
+        return {**machine, "device": "numpy, float64", **versions()}
+    import torch
 
-        name = torch.cuda.get_device_name(device) if device.startswith("cuda") else "torch on the CPU"
-        made |= {"device": f"{name}, {'float32' if device.startswith('cuda') else 'float64'}"}
-        made |= {"torch": torch.__version__}
-    return made
+    on_gpu = device.startswith("cuda")
+    name = f"{torch.cuda.get_device_name(device)}, float32" if on_gpu else "torch on the CPU, float64"
+    return {**machine, "device": name, **versions(), "torch": torch.__version__}
 
 
 # Scores of settings ------------------------------------------------------------------------
 
 
-def _scores(task: Task) -> tuple[Rows, dict[int, bytes]]:
-    cell, samples = task.piece.cell, prepare(task.piece.cell.data, task.piece.cell.noise)
+def _scores(piece: Piece, device: str | None) -> Work:
+    """The scores of every fit of a piece."""
+    cell, samples = piece.cell, prepare(piece.cell.data, piece.cell.noise)
     if cell.model in RIVALS:
-        return [_rival(cell.model, samples, seed) for seed in task.piece.seeds], {}
+        return [_rival(cell.model, samples, seed) for seed in piece.seeds], {}
     settings = cell.settings()
     result = fit_grid(
         _estimator(cell, samples),
         _given(cell, samples),
-        [{name: [value] for name, value in settings[i].items()} for i in task.piece.settings],
-        seeds=task.piece.seeds,
+        [{name: [value] for name, value in settings[i].items()} for i in piece.settings],
+        seeds=piece.seeds,
         y=samples.y,
-        device=task.device,
+        device=device,
         graph=samples.W,
-        memory=_GPU_MEMORY if (task.device or "").startswith("cuda") else None,
+        memory=_GPU_MEMORY if (device or "").startswith("cuda") else None,
     )
     return result.rows, {}
 
@@ -123,6 +105,7 @@ def _given(cell: Cell, samples: Samples) -> np.ndarray:
 
 
 def _rival(name: str, samples: Samples, seed: int) -> dict[str, Any]:
+    """The scores of a clustering without a factorisation."""
     start = time.perf_counter()
     labels = RIVALS[name](samples, seed)
     seconds = time.perf_counter() - start
@@ -135,28 +118,17 @@ def _rival(name: str, samples: Samples, seed: int) -> dict[str, Any]:
     }
 
 
-# The course of fits ------------------------------------------------------------------------
+# The course of a fit -----------------------------------------------------------------------
 
 
-def _courses(task: Task) -> tuple[Rows, dict[int, bytes]]:
-    """Objective, time and sparseness along each fit; its factors are kept as arrays."""
-    piece = task.piece
-    samples, settings = prepare(piece.cell.data, piece.cell.noise), piece.cell.settings()
-    rows: Rows = []
-    arrays = {}
-    for setting, seed in ((settings[i], seed) for i in piece.settings for seed in piece.seeds):
-        model = _estimator(piece.cell, samples).set_params(**setting, random_state=seed, tol=0)
-        row, factors = _course(model, _given(piece.cell, samples), samples.W)
-        arrays[len(rows)] = _pack(factors)
-        rows.append({**setting, "seed": seed, **row})
-    return rows, arrays
-
-
-def _course(model: Any, X: np.ndarray, W: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """One fit, its sparseness looked at on the way."""
+def _course(piece: Piece, device: str | None) -> Work:
+    """Objective, time and sparseness along the one fit of a piece; its factors are kept as arrays."""
+    cell, (place,), (seed,) = piece.cell, piece.settings, piece.seeds
+    samples, setting = prepare(cell.data, cell.noise), cell.settings()[place]
+    model = _estimator(cell, samples).set_params(**setting, random_state=seed, tol=0)
     model._check_parameters()
-    data = check_samples(clone(model), X, reset=True)
-    graphs, max_iter = Graphs(data.X, {NEIGHBOURS: W}), model._iteration_limit()
+    data = check_samples(clone(model), _given(cell, samples), reset=True)
+    graphs, max_iter = Graphs(data.X, {NEIGHBOURS: samples.W}), model._iteration_limit()
     often = model.eval_every <= _SPARSENESS_EVERY
     looks: list[dict[str, float]] = []
 
@@ -166,12 +138,14 @@ def _course(model: Any, X: np.ndarray, W: Any) -> tuple[dict[str, Any], dict[str
             both = {"U": metrics.hoyer_sparseness(U[:, 0, :]), "V": metrics.hoyer_sparseness(V[:, 0, :])}
             looks.append({"iteration": iteration, **both})
 
-    first = draw(model, data, graphs, model.random_state)
+    first = draw(model, data, graphs, seed)
     fits = fit_batch(model, data, graphs, first, max_iter=max_iter, on_state=look)
     if looks[-1]["iteration"] < max_iter:  # nothing moved any more
         looks.append({**looks[-1], "iteration": max_iter})
     history = fits.history(0)
     row = {
+        **setting,
+        "seed": seed,
         "n_iter": int(fits.n_iter[0]),
         "seconds": float(history["seconds"][-1]),
         "objective": float(history["objective"][-1]),
@@ -182,12 +156,13 @@ def _course(model: Any, X: np.ndarray, W: Any) -> tuple[dict[str, Any], dict[str
     U, V = (to_numpy(F)[:, 0, :].astype(np.float32) for F in fits.factors)
     parts = fits.outlier_part()
     share = {} if parts is None else {"share": to_numpy(parts[0])[:, 0].astype(np.float32)}
-    return row, {"U": U, "V": V, **share}
+    return [row], {0: _pack(U=U, V=V, **share)}
 
 
-def _pack(factors: Mapping[str, Any]) -> bytes:
+def _pack(**arrays: np.ndarray) -> bytes:
+    """Arrays as one blob."""
     file = io.BytesIO()
-    np.savez_compressed(file, **factors)
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return file.getvalue()
 
 
@@ -206,5 +181,5 @@ def on_device(cell: Cell) -> bool:
     return cell.work == "grid" and cell.model in BATCHED and cell.option("init") != "spectral"
 
 
-WORK: dict[str, Callable[[Task], tuple[Rows, dict[int, bytes]]]] = {"grid": _scores, "curve": _courses}
-"""Kinds of work by name: ``task -> (rows, arrays by place)``."""
+WORK: dict[str, Callable[[Piece, str | None], Work]] = {"grid": _scores, "curve": _course}
+"""Kinds of work by name: ``(piece, device) -> (rows, arrays)``."""

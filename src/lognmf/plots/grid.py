@@ -151,7 +151,7 @@ def _draw_heat(
     room = 0.1 * (high - low) + max(least - (high - low), 0) / 2
     norm = mpl.colors.Normalize(low - room, high + room)
     cmap = mpl.colormaps[colours].with_extremes(bad="0.94")
-    mesh = axes.pcolormesh(heights, cmap=cmap, norm=norm, edgecolors="white", linewidth=2)
+    mesh = _draw_cells(axes, heights, (across, up), cmap=cmap, norm=norm, linewidth=2)
     if heights.size <= _MOST_NUMBERS:
         _write_numbers(axes, mesh, heights, form)
     else:
@@ -159,10 +159,18 @@ def _draw_heat(
     column, row = ([str(v) for v in values[name]].index(str(ranked[0][name])) for name in names)
     frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=_MARK, linewidth=3, clip_on=False, zorder=3)
     axes.add_patch(frame)
-    axes.set_xticks(np.arange(len(across)) + 0.5, [_word(value) for value in across])
-    axes.set_yticks(np.arange(len(up)) + 0.5, [_word(value) for value in up])
+
+
+def _draw_cells(
+    axes: Axes, heights: np.ndarray, values: tuple[list[Any], list[Any]], fontsize: int = 10, **look: Any
+) -> Any:
+    """A heat map without a frame, its rows and columns named by their values."""
+    mesh = axes.pcolormesh(heights, edgecolors="white", **look)
+    for axis, side in zip((axes.xaxis, axes.yaxis), values, strict=True):
+        axis.set_ticks(np.arange(len(side)) + 0.5, [_word(value) for value in side], fontsize=fontsize)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+    return mesh
 
 
 def _write_numbers(axes: Axes, mesh: Any, heights: np.ndarray, form: str) -> None:
@@ -321,18 +329,14 @@ def _draw_scores(axes: Axes, rows: Rows, weights: tuple[str, str], score: str) -
     """A heat map of one score over two weights, in percent."""
     across, up = (sorted({row[weight] for row in rows}) for weight in weights)
     heights = np.full((len(up), len(across)), np.nan)
-    for place in np.ndindex(heights.shape):
-        wanted = (across[place[1]], up[place[0]])
-        here = [row[score] for row in rows if tuple(row[weight] for weight in weights) == wanted]
-        if given := [100 * value for value in here if value is not None]:
-            heights[place] = np.mean(given)
-    mesh = axes.pcolormesh(heights, cmap="cividis", vmin=0, vmax=100, edgecolors="white", linewidth=1)
+    for i, j in np.ndindex(heights.shape):
+        here = [row for row in rows if (row[weights[0]], row[weights[1]]) == (across[j], up[i])]
+        if given := [100 * row[score] for row in here if row[score] is not None]:
+            heights[i, j] = np.mean(given)
+    look: dict[str, Any] = {"cmap": "cividis", "vmin": 0, "vmax": 100, "linewidth": 1}
+    mesh = _draw_cells(axes, heights, (across, up), fontsize=8, **look)
     for (i, j), height in np.ndenumerate(heights):
         if heights.size <= _MOST_SCORES and np.isfinite(height):
             text = axes.text(j + 0.5, i + 0.5, f"{height:.0f}", ha="center", va="center", fontsize=8)
             text.set_color("white" if height < 55 else "black")
-    axes.set_xticks(np.arange(len(across)) + 0.5, [f"{value:g}" for value in across], fontsize=8)
-    axes.set_yticks(np.arange(len(up)) + 0.5, [f"{value:g}" for value in up], fontsize=8)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     return mesh

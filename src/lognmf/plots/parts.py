@@ -73,7 +73,8 @@ def _images(
     figure = new_figure(max(width * columns, 3), max((width * shape[0] / shape[1] + 0.25) * rows + 0.4, 1.5))
     signed = components.min() < 0
     for axes, j in _axes_of_parts(figure, grid, shown):
-        _draw_image(axes, components[j].reshape(shape), signed=signed)
+        low, high, colours = _scale(components[j], signed=signed)
+        axes.imshow(components[j].reshape(shape), cmap=colours, vmin=low, vmax=high)
         axes.set_title(str(j), fontsize=9, color=DARK, pad=3)
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
@@ -147,7 +148,11 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
     for top, parts in zip(tops, bases.values(), strict=True):
         signed = bool(parts.min() < 0)
         for j, part in enumerate(parts[:columns]):
-            _draw_image(axes, part.reshape(image_shape), signed=signed, corner=(j * pitch, top))
+            left, bottom = j * pitch, top - ratio
+            frame = [left, left + 1, left + 1, left, left], [bottom, bottom, top, top, bottom]
+            axes.plot(*frame, color="0.8", linewidth=0.8)
+            low, high, colours = _scale(part, signed=signed)
+            place_image(axes, part.reshape(image_shape), (left, top), (low, high), colours)
     axes.set(xlim=(-0.02, columns * pitch - 0.08), ylim=(tops[-1] - ratio - 0.02, 0.02), xticks=[])
     axes.set_yticks([top - ratio / 2 for top in tops], list(bases), fontsize=11, parse_math=False)
     axes.tick_params(length=0)
@@ -158,17 +163,7 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
     return figure
 
 
-def _draw_image(
-    axes: Axes, image: np.ndarray, *, signed: bool, corner: tuple[float, float] | None = None
-) -> None:
-    """An image on its own scale; with a corner, framed and of unit width in axes that many share."""
-    largest = abs(image).max() or 1.0
-    low, colours = (-largest, "RdBu_r") if signed else (0, "gray_r")
-    if corner is None:
-        axes.imshow(image, cmap=colours, vmin=low, vmax=largest)
-        return
-    left, top = corner
-    right, bottom = left + 1, top - image.shape[0] / image.shape[1]
-    frame = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
-    axes.plot(*frame, color="0.8", linewidth=0.8)
-    place_image(axes, image, corner, (low, largest), colours)
+def _scale(part: np.ndarray, *, signed: bool) -> tuple[float, float, str]:
+    """Lowest and highest value of a part on its own scale, and its colours."""
+    largest = abs(part).max() or 1.0
+    return (-largest, largest, "RdBu_r") if signed else (0, largest, "gray_r")
