@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from lognmf.core.arrays import is_torch, positive, squared_row_norms, to_numpy
+from lognmf.core.arrays import is_torch, positive, squared_row_norms, to_numpy, with_small_indices
 from lognmf.parameters import check_choice, check_integer
 
 __all__ = ["WEIGHTINGS", "Graphs", "check_graph", "knn_graph"]
@@ -133,7 +133,7 @@ def check_graph(W: Any, n: int) -> sp.csr_array:
     if W.nnz and abs(W - W.T).max() > 1e-10 * W.data.max():
         msg = "graph must be symmetric, but it differs from its transpose; W.maximum(W.T) makes it so."
         raise ValueError(msg)
-    return W
+    return with_small_indices(W)
 
 
 def _knn_graph(X: Any, n_neighbors: int, weighting: str) -> sp.csr_array:
@@ -145,7 +145,7 @@ def _knn_graph(X: Any, n_neighbors: int, weighting: str) -> sp.csr_array:
     W = sp.csr_array((weights, (rows, neighbours.reshape(-1))), shape=(n, n))
     W = sp.csr_array(W.maximum(W.T))
     W.eliminate_zeros()
-    return W
+    return with_small_indices(W)
 
 
 def _binary(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:

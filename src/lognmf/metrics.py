@@ -143,7 +143,7 @@ def hoyer_sparseness(M: Any) -> float:
         stored.sum_duplicates()
         size, stored = M.shape[0] * M.shape[1], np.append(stored.data, 0)
     else:
-        stored = to_numpy(M) if is_torch(M) else np.asarray(M)
+        stored = to_numpy(M)
         size = stored.size
     entries = stored.astype(np.float64, copy=False).reshape(-1, 1, 1)
     if size == 0 or not np.isfinite(entries).all():

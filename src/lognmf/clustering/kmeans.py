@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from lognmf.clustering.lloyd import SLACK, Points, assign, first, first_least, lloyd, pick
-from lognmf.core.arrays import Array, is_torch, join, like, namespace, on_gpu, to_numpy
+from lognmf.core.arrays import Array, is_torch, join, like, namespace, on_gpu, to_numpy, with_small_indices
 from lognmf.core.parallel import threads_for
 
 __all__ = ["cluster", "kmeans"]
@@ -62,12 +62,7 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     >>> bool(labels[0] == labels[1] != labels[2])
     True
     """
-    if sp.issparse(V):
-        V = sp.csr_array(V)
-        # scikit-learn's k-means takes 32-bit indices only.
-        V = sp.csr_array((V.data, V.indices.astype(np.int32), V.indptr.astype(np.int32)), shape=V.shape)
-    else:
-        V = to_numpy(V) if is_torch(V) else np.asarray(V)
+    V = with_small_indices(sp.csr_array(V)) if sp.issparse(V) else to_numpy(V)
     if V.ndim != 2:
         msg = f"V must have shape (samples, components); got {V.shape}."
         raise ValueError(msg)

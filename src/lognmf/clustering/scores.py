@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from lognmf.core.arrays import Array, Matrix, is_torch, namespace, on_gpu, operator_like, to_numpy, total
+from lognmf.core.arrays import Array, Matrix, namespace, on_gpu, operator_like, to_numpy, total
 
 __all__ = [
     "AVERAGES",
@@ -44,7 +44,7 @@ def contingency(y: Any, labels: Array) -> Array:
     >>> contingency([0, 0, 1], np.array([[0, 1], [0, 1], [1, 0]])).tolist()
     [[[2, 0], [0, 1]], [[0, 2], [1, 0]]]
     """
-    y = to_numpy(y) if is_torch(y) else np.asarray(y)
+    y = to_numpy(y)
     xp, device = namespace(labels), array_api_compat.device(labels)
     B, classes, clusters = labels.shape[1], int(y.max()) + 1, int(xp.max(labels)) + 1
     table = xp.arange(B, device=device) * classes + xp.asarray(y, dtype=xp.int64, device=device)[:, None]

@@ -45,12 +45,18 @@ def on_gpu(x: Array) -> bool:
 
 
 def to_numpy(x: Array) -> np.ndarray:
-    """``x`` as a NumPy array on the CPU."""
-    if isinstance(x, np.ndarray):
-        return x
+    """``x``, an array of any library or what NumPy makes one of, as a NumPy array on the CPU."""
     if is_torch(x):
         return x.detach().cpu().numpy()
-    return np.asarray(x) if np.isscalar(x) else np.from_dlpack(x)
+    other = not isinstance(x, np.ndarray) and array_api_compat.is_array_api_obj(x)
+    return np.from_dlpack(x) if other else np.asarray(x)
+
+
+def with_small_indices(W: sp.csr_array) -> sp.csr_array:
+    """``W`` with 32-bit indices, which some libraries insist on, where they are large enough."""
+    if W.indptr.dtype == np.int32 or max(W.nnz, *W.shape) > np.iinfo(np.int32).max:
+        return W
+    return sp.csr_array((W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)), shape=W.shape)
 
 
 def like(values: Any, pattern: Array) -> Array:

@@ -80,7 +80,7 @@ def check_seeds(seeds: Iterable[int]) -> list[int]:
 
 def check_classes(y: Any, n: int) -> np.ndarray:
     """Classes 0, 1, … of the samples from ``y``."""
-    y = to_numpy(y) if is_torch(y) else np.asarray(y)
+    y = to_numpy(y)
     if y.shape != (n,):
         msg = f"y must hold one class for each of the {n} samples; got shape {y.shape}."
         raise ValueError(msg)

@@ -92,7 +92,6 @@ def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | Non
     if k >= n or n < 3:
         return np.arange(n) % k
     W = sp.csr_array(Graphs(X).knn(NEIGHBOURS) if W is None else W)
-    W = sp.csr_array((W.data, W.indices.astype(np.int32), W.indptr.astype(np.int32)), shape=W.shape)
     pieces, piece = connected_components(W, directed=False)
     tiny = (np.bincount(piece) < TINY_PIECE * n / k)[piece]
     if 0 < tiny.sum() < n - k:

@@ -231,7 +231,7 @@ def check_codes(V: Any) -> Array:
 
 def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix, *, signed: bool = False) -> Array:
     """A given first factor, as a fresh array like ``X``."""
-    F = to_numpy(F) if is_torch(F) else np.asarray(F)
+    F = to_numpy(F)
     if F.shape != shape:
         msg = f"{name} must have shape {shape}; got {F.shape}."
         raise ValueError(msg)

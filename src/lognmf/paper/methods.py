@@ -61,15 +61,12 @@ def _kmeans(samples: Samples, seed: int) -> np.ndarray:
 
 def _spectral(samples: Samples, seed: int) -> np.ndarray:
     """Spectral clustering of the graph that the models use."""
-    W = samples.W.copy()
-    # scikit-learn's clustering takes 32-bit indices only.
-    W.indices, W.indptr = W.indices.astype(np.int32), W.indptr.astype(np.int32)
     model = SpectralClustering(samples.classes, affinity="precomputed", random_state=seed, n_init=10)
     with warnings.catch_warnings():
         # A disconnected graph is fine: each component is a cluster or a union of some.
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
         warnings.filterwarnings("ignore", message="Number of distinct clusters")
-        return model.fit_predict(W)
+        return model.fit_predict(samples.W)
 
 
 RIVALS: dict[str, Callable[[Samples, int], np.ndarray]] = {

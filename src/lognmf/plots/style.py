@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.core.arrays import to_numpy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ SCORES: dict[str, dict[str, Any]] = {
 
 def as_numpy(values: Any) -> np.ndarray:
     """An array of any library, in NumPy."""
-    return to_numpy(values) if is_torch(values) else np.asarray(values)
+    return to_numpy(values)
 
 
 def new_figure(width: float, height: float) -> Figure:
