@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from lognmf.datasets import Dataset
     from lognmf.grid.tune import Tuned
 
-__all__ = [
-    "ComparisonProgress", "announce", "bars", "choice", "fit_progress", "grid_progress", "notes", "ranking",
-    "results", "tried",
-]  # fmt: skip
-
 _CRITERIA = {
     "normalized_cut": "the smallest cut of the neighbour graph",
     "balanced_cut": "the most even clusters among the smallest cuts of the neighbour graph",

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NAMES", "PAPER", "REGISTRY", "Dataset", "Entry", "File", "find"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
