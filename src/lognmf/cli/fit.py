@@ -119,7 +119,7 @@ def fit(
     if tuned is not None:
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")
-    Console().print(show.results(summarize(run)["results"], n_samples=len(groups)))
+    Console().print(show.results(summarize(run)["results"]))
     typer.echo(f"Results are in {folder}")
 
 
