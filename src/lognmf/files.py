@@ -1,14 +1,15 @@
-"""Files that appear under their name only when they are complete."""
+"""Files that appear under their name only when they are complete, and their hashes."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["check_new", "new_file"]
+__all__ = ["check_new", "fingerprint", "new_file"]
 
 
 def check_new(path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -42,3 +43,9 @@ def new_file(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[P
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def fingerprint(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's content, in hexadecimal digits."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

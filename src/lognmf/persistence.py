@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,17 +22,8 @@ from lognmf.models.base import FactorModel
 __all__ = ["load_model", "save_model"]
 
 _FORMAT = 1
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    LookupError,
-    NotImplementedError,  # zipfile: unknown compression method
-    OSError,
-    RuntimeError,  # zipfile: the file seems encrypted
-    TypeError,
-    ValueError,
-)
+# RuntimeError: zipfile finds the file encrypted, or compressed by an unknown method.
+_DAMAGE = (BadZipFile, zlib.error, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -90,10 +81,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     text = {
         "format": _FORMAT,
         "class": type(model).__name__,
-        "params": {
-            name: _pack(f"param:{name}", v, arrays) for name, v in model.get_params(deep=False).items()
-        },
-        "fitted": {name: _pack(f"fitted:{name}", v, arrays) for name, v in fitted.items()},
+        "params": _pack("param", model.get_params(deep=False), arrays)["items"],
+        "fitted": _pack("fitted", fitted, arrays)["items"],
     }
     with new_file(path, force=True) as fresh, fresh.open("xb") as file:
         np.savez_compressed(file, json=np.array(json.dumps(text)), **arrays)  # type: ignore[arg-type]
@@ -200,6 +189,7 @@ def _pack(key: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _unpack(key: str, value: Any, file: Any) -> Any:
+    """What `_pack` made the JSON ``value`` of."""
     if not isinstance(value, dict):
         return value
     if value["kind"] == "dict":

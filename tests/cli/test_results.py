@@ -11,9 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from lognmf import LogSparseNMF, RobustLogSparseNMF, load_model, metrics, plots
-from lognmf.cli.read import fingerprint
 from lognmf.cli.write import FILES, Run, check_folder, summarize, write_results
 from lognmf.datasets import Dataset
+from lognmf.files import fingerprint
 
 blank = pytest.mark.usefixtures("no_pictures")
 TUNED = {"tuning.csv", "sensitivity.png"}

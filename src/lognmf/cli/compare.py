@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from lognmf.comparison import Row
     from lognmf.datasets import Dataset
 
-__all__ = ["compare"]
-
 
 def compare(
     context: typer.Context,

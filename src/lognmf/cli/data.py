@@ -14,10 +14,10 @@ from lognmf.cli import options
 from lognmf.cli.options import interruptible, worded
 from lognmf.datasets import places
 from lognmf.datasets.registry import Entry, find
-
-__all__ = ["app"]
+from lognmf.files import fingerprint
 
 _FIGURES = (".png", ".pdf", ".svg")
+_OTHER_HASH = "the file here has another one: replace it"
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(datasets.NAMES)}.")]
 
 
@@ -25,9 +25,8 @@ def app() -> typer.Typer:
     """The commands below ``lognmf data``."""
     commands = typer.Typer(no_args_is_help=True, help="List, describe, download or draw data sets.")
     commands.command("list")(list_sets)
-    commands.command()(info)
-    commands.command()(fetch)
-    commands.command()(show)
+    for command in (info, fetch, show):
+        commands.command()(command)
     return commands
 
 
@@ -160,15 +159,8 @@ def _facts(entry: Entry) -> dict[str, str]:
         where = places.present(file)
         facts[title] = file.path
         facts[f"{title} is"] = str(where) if where else "not here" + (f"; at {file.url}" if file.url else "")
-        facts[f"{title} SHA-256"] = file.sha256 + _verdict(file, where)
+        facts[f"{title} SHA-256"] = file.sha256
+        if where:
+            same = fingerprint(where) == file.sha256
+            facts[f"{title} SHA-256"] += f" ({'checked' if same else _OTHER_HASH})"
     return facts
-
-
-def _verdict(file: places.File, where: Path | None) -> str:
-    if where is None:
-        return ""
-    try:
-        places.check_hash(where, file, remedy="")
-    except ValueError:
-        return " (the file here has another one: replace it)"
-    return " (checked)"

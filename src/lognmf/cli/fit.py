@@ -19,9 +19,8 @@ from lognmf.models import MODELS
 if TYPE_CHECKING:
     from lognmf.grid.tune import Tuned
 
-__all__ = ["fit"]
-
 _MODELS = {name.lower(): model for name, model in MODELS.items()}
+_PARAMETERS = OPTIONS.keys() & {name for model in MODELS.values() for name in model().get_params()}
 _STARTS = dict.fromkeys(start for model in MODELS.values() for start in model._starts)
 
 _TUNING_SEEDS = 3
@@ -31,7 +30,7 @@ _TUNING_SEEDS = 3
 def fit(
     context: typer.Context,
     file: options.File,
-    components: Annotated[int, typer.Option("--components", "-k", help="Number of parts.")],
+    n_components: Annotated[int, typer.Option("--components", "-k", help="Number of parts.")],
     clusters: options.Clusters = None,
     model: Annotated[str, typer.Option(help=f"One of {options.MODEL_NAMES}.")] = "rls-nmf",
     alpha: Annotated[float | None, typer.Option(help="Weight of the sparsity of the parts.")] = None,
@@ -44,9 +43,11 @@ def fit(
     row_norm: Annotated[
         str | None, typer.Option(help=f"Norm of the outlier part, one of {', '.join(ROW_NORMS)}.")
     ] = None,
-    neighbors: Annotated[int | None, typer.Option(help="Neighbours per sample in the graph.")] = None,
+    n_neighbors: Annotated[
+        int | None, typer.Option("--neighbors", help="Neighbours per sample in the graph.")
+    ] = None,
     init: Annotated[str | None, typer.Option(help=f"Initialisation, one of {', '.join(_STARTS)}.")] = None,
-    restarts: options.Restarts = None,
+    n_init: options.Restarts = None,
     solver: Annotated[
         str | None,
         typer.Option(
@@ -86,25 +87,9 @@ def fit(
     given. Without --init it uses the spectral initialisation where the model has it; with that
     initialisation it also chooses the number of iterations, unless --max-iter is given.
     """
-    parameters = {
-        "n_components": components,
-        "alpha": alpha,
-        "beta": beta,
-        "gamma": gamma,
-        "lam": lam,
-        "penalty": penalty,
-        "row_norm": row_norm,
-        "n_neighbors": neighbors,
-        "init": init,
-        "n_init": restarts,
-        "solver": solver,
-        "unit_components": unit_components,
-        "max_iter": max_iter,
-        "tol": tol,
-        "random_state": seed,
-    }
-    given = {name: value for name, value in parameters.items() if value is not None}
-    name, n_clusters = model.lower(), components if clusters is None else clusters
+    asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
+    given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
+    name, n_clusters = model.lower(), n_components if clusters is None else clusters
     settings = {"model": name, "clusters": n_clusters, "seed": seed, "normalize": scale, "labels": labels}
     with interruptible():
         from lognmf.cli import show
@@ -119,7 +104,7 @@ def fit(
             folder = check_folder(out or options.default_folder(file, name), force=force)
             data, source = load(file, labels, image_shape, resize, [estimator], scale=scale)
             _check_clusters(n_clusters, data.X.shape[0])
-            show.announce(data, components)
+            show.announce(data, n_components)
             if grid is None:
                 with show.fit_progress(estimator, name, console):
                     estimator.fit(data.X)
@@ -134,7 +119,7 @@ def fit(
     if tuned is not None:
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")
-    Console().print(show.results(summarize(run)["results"], n_samples=len(groups)))
+    Console().print(show.results(summarize(run)["results"]))
     typer.echo(f"Results are in {folder}")
 
 

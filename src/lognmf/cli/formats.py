@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,16 @@ import scipy.sparse as sp
 
 from lognmf.datasets import Dataset
 
-__all__ = ["ENDINGS", "FORMATS", "as_vector", "check_labels_exist", "parse"]
-
 _DATA_NAMES = ("X", "data", "fea", "arr_0")
 _LABEL_NAMES = ("y", "labels", "gnd", "target")
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none"}
 
 
-def parse(read: Callable[[Path], Any], path: Path) -> Any:
-    """The result of ``read(path)``; an error of a broken file becomes one sentence."""
+@contextmanager
+def parsing(path: Path) -> Iterator[None]:
+    """Turn the errors of a broken file into one sentence."""
     try:
-        return read(path)
+        yield
     except (MemoryError, PermissionError):
         raise
     except NotImplementedError as error:
@@ -47,9 +48,9 @@ def as_vector(values: Any) -> np.ndarray:
 
 def check_labels_exist(labels: str | None, names: Sequence[str] | None, path: Any) -> None:
     """Refuse labels that are neither one of the columns ``names`` nor a file."""
-    if labels is None or labels in (names or ()) or Path(labels).is_file():
-        return
     columns = names or ()
+    if labels is None or labels in columns or Path(labels).is_file():
+        return
     few = f" ({', '.join(columns[:8])}{', …' if len(columns) > 8 else ''})" if columns else ""
     msg = f"The labels {labels!r} are neither a column or array of {path}{few} nor a file: name one of these."
     raise ValueError(msg)
@@ -61,15 +62,13 @@ def check_labels_exist(labels: str | None, names: Sequence[str] | None, path: An
 def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Dataset:
     from pyarrow import csv as arrow_csv
 
-    header = any(not _is_number(cell) for cell in parse(lambda p: _first_row(p, delimiter), path))
-    columns = parse(
-        lambda p: arrow_csv.read_csv(
-            p,
+    with parsing(path):
+        header = any(not _is_number(cell) for cell in _first_row(path, delimiter))
+        columns = arrow_csv.read_csv(
+            path,
             read_options=arrow_csv.ReadOptions(autogenerate_column_names=not header),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
-        ),
-        path,
-    )
+        )
     names = [name.strip() for name in columns.column_names] if header else None
     if names and "" in names:
         msg = (
@@ -80,14 +79,11 @@ def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Dataset:
     return _from_columns(columns, names, labels, path)
 
 
-def _read_tsv(path: Path, labels: str | None) -> Dataset:
-    return _read_csv(path, labels, delimiter="\t")
-
-
 def _read_parquet(path: Path, labels: str | None) -> Dataset:
     from pyarrow import parquet
 
-    columns = parse(parquet.read_table, path)
+    with parsing(path):
+        columns = parquet.read_table(path)
     # The index that pandas stored is not a feature.
     index = (columns.schema.pandas_metadata or {}).get("index_columns", [])
     stored = [name for name in index if name in columns.column_names and name != labels]
@@ -117,15 +113,14 @@ def _from_columns(columns: Any, names: list[str] | None, labels: str | None, pat
     check_labels_exist(labels, names, path)
     kept = list(range(columns.num_columns))
     y = None
-    if names is not None and labels is not None and labels in names:
-        position = names.index(labels)
-        kept.remove(position)
+    if names and labels in names:
+        position = kept.pop(names.index(labels))
         y = _label_column(columns.column(position), labels, path)
     for j in kept:
         _check_numbers(columns.schema.field(j).type, f"{names[j]!r}" if names else f"{j + 1}", path)
     single = bool(kept) and all(columns.schema.field(j).type == pa.float32() for j in kept)
     dtype = pa.float32() if single else pa.float64()
-    X = np.empty((columns.num_rows, len(kept)), dtype=np.float32 if single else np.float64)
+    X = np.empty((columns.num_rows, len(kept)), dtype=dtype.to_pandas_dtype())
     for i, j in enumerate(kept):
         X[:, i] = columns.column(j).cast(dtype, safe=False).to_numpy()
     return _dataset(X, y, path, None if names is None else tuple(names[j] for j in kept))
@@ -156,30 +151,31 @@ def _label_column(column: Any, name: str, path: Path) -> np.ndarray:
 # Arrays --------------------------------------------------------------------------------
 
 
-def _read_npy(path: Path, _: str | None) -> Dataset:
-    return _dataset(parse(lambda p: np.load(p, allow_pickle=False), path), None, path)
-
-
-def _read_npz(path: Path, labels: str | None) -> Dataset:
-    arrays = parse(_load_npz, path)
-    return _from_arrays(arrays, labels, path) if isinstance(arrays, dict) else _dataset(arrays, None, path)
+def _read_arrays(path: Path, labels: str | None) -> Dataset:
+    with parsing(path):
+        content = _ARRAYS[path.suffix.lower()](path)
+    return _from_arrays(content, labels, path) if isinstance(content, dict) else _dataset(content, None, path)
 
 
 def _load_npz(path: Path) -> Any:
     """A sparse matrix, or a dict of the file's arrays."""
     with np.load(path, allow_pickle=False) as file:
         if "format" not in file.files:
-            return {name: file[name] for name in file.files}
+            return dict(file)
     return sp.load_npz(path)
 
 
-def _read_mat(path: Path, labels: str | None) -> Dataset:
-    content = parse(scipy.io.loadmat, path)
-    return _from_arrays({k: v for k, v in content.items() if not k.startswith("__")}, labels, path)
+def _load_mat(path: Path) -> dict[str, Any]:
+    return {name: M for name, M in scipy.io.loadmat(path).items() if not name.startswith("__")}
 
 
-def _read_mtx(path: Path, _: str | None) -> Dataset:
-    return _dataset(parse(scipy.io.mmread, path), None, path)
+_ARRAYS: dict[str, Callable[[Path], Any]] = {
+    ".npy": partial(np.load, allow_pickle=False),
+    ".npz": _load_npz,
+    ".mat": _load_mat,
+    ".mtx": scipy.io.mmread,
+}
+"""Functions that read a matrix, or a dict of arrays, by the ending of the file's name."""
 
 
 def _from_arrays(arrays: Mapping[str, Any], labels: str | None, path: Path) -> Dataset:
@@ -211,12 +207,9 @@ def _dataset(X: Any, y: np.ndarray | None, path: Path, names: tuple[str, ...] | 
 
 FORMATS: dict[str, Callable[[Path, str | None], Dataset]] = {
     ".csv": _read_csv,
-    ".tsv": _read_tsv,
+    ".tsv": partial(_read_csv, delimiter="\t"),
     ".parquet": _read_parquet,
-    ".npy": _read_npy,
-    ".npz": _read_npz,
-    ".mat": _read_mat,
-    ".mtx": _read_mtx,
+    **dict.fromkeys(_ARRAYS, _read_arrays),
 }
 """Readers by the ending of the file's name."""
 

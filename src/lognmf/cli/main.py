@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any, NoReturn
 
-__all__ = ["main"]
-
 _NEEDED = ("typer", "rich", "jinja2", "pyarrow", "matplotlib")
 
 

@@ -24,7 +24,8 @@ File = Annotated[
 ]
 Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", show_default="as -k")]
 Restarts = Annotated[
-    int | None, typer.Option(help="Number of initialisations; the fit with the best objective is kept.")
+    int | None,
+    typer.Option("--restarts", help="Number of initialisations; the fit with the best objective is kept."),
 ]
 MaxIter = Annotated[int | None, typer.Option(help="Maximum number of iterations.")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]

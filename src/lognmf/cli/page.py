@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from lognmf.cli.write import Comparison
 
-__all__ = ["comparison_page"]
-
 _MEANING = (
     "cut: normalised cut of the neighbour graph by the clusters, lower is better. "
     "sparse: Hoyer's sparseness of the factors. error: the norm of X − VUᵀ. "
@@ -37,7 +35,6 @@ def comparison_page(
     """The page of a comparison, its summary and its figures: ``comparison``, and ``parts`` of pictures."""
     n, p = comparison.data.X.shape
     k, clusters = comparison.settings["n_components"], comparison.settings["n_clusters"]
-    parameters = {name: model["parameters"] for name, model in summary["settings"]["models"].items()}
     fitted = [row for row in comparison.rows if row.error is None]
     return Page(
         f"Methods compared on {comparison.data.name}",
@@ -46,14 +43,7 @@ def comparison_page(
         (
             Section("Result", tuple(_story(comparison.rows, clusters)), (_result(comparison.rows),)),
             Section("Figures", (), tuple(_figures(comparison, figures))),
-            Section(
-                "Settings",
-                (
-                    "Each model has its default settings, unless the command says otherwise.",
-                    _shared(parameters),
-                ),
-                (_settings(parameters),),
-            ),
+            _settings({name: model["parameters"] for name, model in summary["settings"]["models"].items()}),
         ),
         _facts(summary),
         (
@@ -122,52 +112,35 @@ def _figures(comparison: Comparison, figures: Mapping[str, Drawing]) -> list[Fig
         caption = "One row per model; every picture has its own scale."
         shown.append(Figure("Parts", caption, figures["parts"]))
     if data.image_shape is not None and not sp.issparse(data.X):
-        some = _few_classes(data.y, len(data.X))
-        y = None if data.y is None else data.y[some]
-        drawing = plots.samples(data.X[some], y, image_shape=data.image_shape)
-        caption = "Samples as they were fitted" + (
-            "." if data.y is None else f", of up to {_MOST_CLASSES} classes."
-        )
-        shown.append(Figure("Data", caption, drawing))
+        X, y, caption = data.X, data.y, "Samples as they were fitted."
+        if y is not None:
+            some = _few_classes(y)
+            X, y, caption = X[some], y[some], f"{caption[:-1]}, of up to {_MOST_CLASSES} classes."
+        shown.append(Figure("Data", caption, plots.samples(X, y, image_shape=data.image_shape)))
     return shown
 
 
-def _few_classes(y: np.ndarray | None, n: int) -> np.ndarray:
+def _few_classes(y: np.ndarray) -> np.ndarray:
     """Indices of the samples of evenly selected classes."""
-    if y is None:
-        return np.arange(n)
     classes = np.unique(y)
     chosen = np.linspace(0, len(classes) - 1, min(len(classes), _MOST_CLASSES)).round().astype(int)
     return np.flatnonzero(np.isin(y, classes[chosen]))
 
 
-def _shared(parameters: Mapping[str, Mapping[str, Any]]) -> str:
-    """The parameters that all models share, in a sentence."""
-    alike = [f"{name} {_word(values[0])}" for name, values in _values(parameters).items() if _same(values)]
-    return f"The same for all: {', '.join(alike)}."
-
-
-def _settings(parameters: Mapping[str, Mapping[str, Any]]) -> Table:
-    """The parameters in which the models differ, one row per model; a dash for those it does not have."""
-    values = _values(parameters)
-    names = sorted(
-        (name for name in values if not _same(values[name])), key=lambda name: name not in _WEIGHTS
-    )
-    rows = tuple(
-        (model, tuple(Cell(_word(own.get(name))) for name in names)) for model, own in parameters.items()
-    )
-    caption = "Only those in which the models differ."
-    return Table("Parameters", caption, tuple(names), rows, "model", "g", best="")
-
-
-def _values(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Values by parameter, one per model and None where it does not have that parameter."""
+def _settings(parameters: Mapping[str, Mapping[str, Any]]) -> Section:
+    """The parameters that all models share, and a table of those in which they differ, by model."""
     names = dict.fromkeys(name for own in parameters.values() for name in own if name not in _SILENT)
-    return {name: [own.get(name) for own in parameters.values()] for name in names}
-
-
-def _same(values: Sequence[Any]) -> bool:
-    return all(value == values[0] for value in values)
+    first, *others = parameters.values()
+    alike = [name for name in names if all(own.get(name) == first.get(name) for own in others)]
+    differ = sorted((name for name in names if name not in alike), key=lambda name: name not in _WEIGHTS)
+    rows = tuple(
+        (model, tuple(Cell(_word(own.get(name))) for name in differ)) for model, own in parameters.items()
+    )
+    shared = ", ".join(f"{name} {_word(first.get(name))}" for name in alike)
+    text = "Each model has its default settings, unless the command says otherwise."
+    caption = "Only those in which the models differ."
+    table = Table("Parameters", caption, tuple(differ), rows, "model", "g", best="")
+    return Section("Settings", (text, f"The same for all: {shared}."), (table,))
 
 
 def _word(value: Any) -> float | str | None:

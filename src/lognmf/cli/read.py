@@ -17,12 +17,11 @@ from sklearn import config_context
 from sklearn.preprocessing import normalize
 
 from lognmf import datasets
-from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, parse
+from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, parsing
 from lognmf.datasets import Dataset
 from lognmf.datasets.places import is_archive
+from lognmf.files import fingerprint
 from lognmf.models.validation import check_samples, read_samples
-
-__all__ = ["fingerprint", "load", "read", "read_data"]
 
 
 def load(
@@ -96,18 +95,13 @@ def read_data(
         file = _existing_file(Path(path))
         data = FORMATS[file.suffix.lower()](file, wanted)
     _check_matrix(data.X, path)
-    own_labels = wanted is None or (named and wanted == "target")
-    if wanted is not None and not own_labels and (named or pictures or data.y is None):
+    if named and wanted == "target":
+        wanted = None
+    if wanted is not None and (named or pictures or data.y is None):
         data = replace(data, y=_read_labels(wanted, path), class_names=None)
     if data.y is not None:
         _check_labels(data.y, data.X.shape, wanted or "its labels", path)
     return data
-
-
-def fingerprint(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's content, in hexadecimal digits."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_name(path: str | os.PathLike[str]) -> bool:
@@ -226,11 +220,13 @@ def _read_labels(labels: str, path: Any) -> np.ndarray:
     check_labels_exist(labels, None, path)
     file = Path(labels)
     if file.suffix.lower() == ".npy":
-        return as_vector(parse(lambda p: np.load(p, allow_pickle=False), file))
+        with parsing(file):
+            return as_vector(np.load(file, allow_pickle=False))
     if file.suffix.lower() not in (".csv", ".txt"):
         msg = f"The label file {labels} must be a csv, txt or npy file with one label per line."
         raise ValueError(msg)
-    rows = parse(_label_lines, file)
+    with parsing(file):
+        rows = _label_lines(file)
     for number, row in enumerate(rows, start=1):
         if len(row) != 1:
             content = "is empty" if not row else f"holds {len(row)} values"

@@ -15,8 +15,6 @@ from lognmf.paper.run import EXECUTORS
 from lognmf.paper.spec import PRESETS
 from lognmf.paper.tables import DATASETS, FIGURES, TABLES
 
-__all__ = ["reproduce"]
-
 _SETS = ", ".join(name.lower() for name in DATASETS)
 
 

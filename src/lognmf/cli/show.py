@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from lognmf.datasets import Dataset
     from lognmf.grid.tune import Tuned
 
-__all__ = [
-    "ComparisonProgress", "announce", "bars", "choice", "fit_progress", "grid_progress", "notes", "ranking",
-    "results", "tried",
-]  # fmt: skip
-
 _CRITERIA = {
     "normalized_cut": "the smallest cut of the neighbour graph",
     "balanced_cut": "the most even clusters among the smallest cuts of the neighbour graph",
@@ -136,7 +131,7 @@ def grid_progress(total: int, console: Console) -> Iterator[Callable[[int, int, 
 # Results -------------------------------------------------------------------------------
 
 
-def results(summary: Mapping[str, Any], *, n_samples: int) -> Table:
+def results(summary: Mapping[str, Any]) -> Table:
     """The results of a fit, from the entry ``results`` of its summary."""
     sizes = summary["cluster_sizes"]
     few = " ".join(map(str, sizes)) if len(sizes) <= 20 else f"{min(sizes)} to {max(sizes)}"
@@ -145,7 +140,7 @@ def results(summary: Mapping[str, Any], *, n_samples: int) -> Table:
         "iterations": f"{summary['iterations']} ({summary['stop_reason'].replace('_', ' ')})",
         "sparseness of U": f"{summary['sparseness_U']:.3f}",
         "sparseness of V": f"{summary['sparseness_V']:.3f}",
-        "outliers": None if summary["outliers"] is None else f"{summary['outliers']} of {n_samples}",
+        "outliers": None if summary["outliers"] is None else f"{summary['outliers']} of {sum(sizes)}",
         "clusters": f"{len(sizes)}, of sizes {few}",
     }
     rows |= {name: f"{summary[name]:.3f}" for name in ("accuracy", "nmi", "purity") if name in summary}

@@ -7,8 +7,9 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,20 +27,12 @@ from lognmf.report import write_page
 from lognmf.report.environment import machine, versions
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from lognmf.datasets import Dataset
     from lognmf.grid.tune import Tuned
 
-__all__ = [
-    "COMPARISON_FILES",
-    "FILES",
-    "Comparison",
-    "Run",
-    "check_folder",
-    "summarize",
-    "summarize_comparison",
-    "write_comparison",
-    "write_results",
-]
+    Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
 FILES = (
     "summary.json",
@@ -122,18 +115,9 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path
     return folder
 
 
-def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = False) -> Path:
-    """Write a run into ``folder``, which appears complete or not at all."""
-    return _write_folder(folder, lambda fresh: _write_files(fresh, run), force=force)
-
-
-def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, force: bool = False) -> Path:
-    """Write a comparison into ``folder``, which appears complete or not at all."""
-    return _write_folder(folder, lambda fresh: _write_comparison_files(fresh, comparison), force=force)
-
-
-def _write_folder(folder: str | os.PathLike[str], write: Callable[[Path], None], *, force: bool) -> Path:
-    """Write next to the folder and rename at the end; old results go aside, and back if that fails."""
+@contextmanager
+def _new_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator[Path]:
+    """A folder next to ``folder``, renamed at the end; old results go aside, and back if that fails."""
     folder = check_folder(folder, force=force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
@@ -142,7 +126,7 @@ def _write_folder(folder: str | os.PathLike[str], write: Callable[[Path], None],
         # Folders in the temporary one, which is closed to other users.
         fresh, old = Path(temporary) / "new", Path(temporary) / "old"
         fresh.mkdir()
-        write(fresh)
+        yield fresh
         check_folder(folder, force=force)
         try:
             if folder.exists():
@@ -152,7 +136,6 @@ def _write_folder(folder: str | os.PathLike[str], write: Callable[[Path], None],
             if old.exists() and not folder.exists():
                 old.rename(folder)
             raise
-    return folder
 
 
 # The summary ---------------------------------------------------------------------------
@@ -160,22 +143,16 @@ def _write_folder(folder: str | os.PathLike[str], write: Callable[[Path], None],
 
 def summarize(run: Run) -> dict[str, Any]:
     """Settings, versions and results of a run, as plain values for strict JSON."""
-    return {
-        **_origin(run),
-        "settings": {**_plain(run.settings), **_recipe(run.model)},
-        **({} if run.tuning is None else {"tuning": _plain(_tuning(run.tuning))}),
-        "results": _plain(_results(run)),
-    }
+    settings = {**run.settings, **_recipe(run.model)}
+    tuning = {} if run.tuning is None else {"tuning": _tuning(run.tuning)}
+    return _plain(_origin(run) | {"settings": settings} | tuning | {"results": _results(run)})
 
 
 def summarize_comparison(comparison: Comparison) -> dict[str, Any]:
     """Settings, versions and rows of a comparison, as plain values for strict JSON."""
     models = {name: _recipe(model) for name, model in comparison.models.items()}
-    return {
-        **_origin(comparison),
-        "settings": {**_plain(comparison.settings), "models": models},
-        "results": [_plain(vars(row)) for row in comparison.rows],
-    }
+    settings = {**comparison.settings, "models": models}
+    return _plain(_origin(comparison) | {"settings": settings, "results": list(map(vars, comparison.rows))})
 
 
 def _origin(done: Run | Comparison) -> dict[str, Any]:
@@ -198,7 +175,7 @@ def _origin(done: Run | Comparison) -> dict[str, Any]:
 
 
 def _recipe(model: Any) -> dict[str, Any]:
-    return {"class": type(model).__name__, "parameters": _plain(model.get_params(deep=False))}
+    return {"class": type(model).__name__, "parameters": model.get_params(deep=False)}
 
 
 def _tuning(tuned: Tuned) -> dict[str, Any]:
@@ -228,62 +205,71 @@ def _results(run: Run) -> dict[str, Any]:
 # The files -----------------------------------------------------------------------------
 
 
-def _write_files(folder: Path, run: Run) -> None:
-    model, data = run.model, run.data
-    components, V = to_numpy(model.components_), to_numpy(model.embedding_)
-    factors: dict[str, Any] = {"U": components.T, "V": V}
-    if data.feature_names is not None:
-        factors["feature_names"] = np.array(data.feature_names, dtype=str)
-    np.savez_compressed(folder / "factors.npz", **factors)
-    save_model(model, folder / "model.npz")
-    sample = np.arange(len(V))
-    labels = {"sample": sample, "cluster": run.labels} | ({} if data.y is None else {"label": data.y})
-    _write_csv(folder / "labels.csv", labels)
-    share = to_numpy(model.outlier_share_) if hasattr(model, "outlier_share_") else None
-    if share is not None:
-        norm = to_numpy(model.outlier_norm_)
-        _write_csv(folder / "outliers.csv", {"sample": sample, "share": share, "norm": norm})
-    _write_csv(folder / "history.csv", model.history_)
-    # Parts with the largest share of the sum of V Uᵀ first.
-    order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
-    plots.convergence(model.history_).savefig(folder / "convergence.png")
-    parts = plots.parts(components, data.image_shape, order, feature_names=data.feature_names)
-    parts.savefig(folder / "parts.png")
-    plots.embedding(V, run.labels, share).savefig(folder / "embedding.png")
-    if run.tuning is not None:
-        rows = run.tuning.rows
-        _write_csv(folder / "tuning.csv", {n: np.array([r[n] for r in rows], dtype=object) for n in rows[0]})
-        by = run.tuning.by
-        plots.sensitivity(rows, by, ranked=standings(rows, by)).savefig(folder / "sensitivity.png")
-    _write_json(folder / "summary.json", summarize(run))
+def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = False) -> Path:
+    """Write a run into ``folder``, which appears complete or not at all."""
+    with _new_folder(folder, force=force) as fresh:
+        model, data, tuning = run.model, run.data, run.tuning
+        components, V = to_numpy(model.components_), to_numpy(model.embedding_)
+        factors: dict[str, Any] = {"U": components.T, "V": V}
+        if data.feature_names is not None:
+            factors["feature_names"] = np.array(data.feature_names, dtype=str)
+        np.savez_compressed(fresh / "factors.npz", **factors)
+        save_model(model, fresh / "model.npz")
+        sample, share = np.arange(len(V)), None
+        labels = {"sample": sample, "cluster": run.labels} | ({} if data.y is None else {"label": data.y})
+        tables = {"labels": labels, "history": model.history_}
+        if hasattr(model, "outlier_share_"):
+            share = to_numpy(model.outlier_share_)
+            tables["outliers"] = {"sample": sample, "share": share, "norm": to_numpy(model.outlier_norm_)}
+        # Parts with the largest share of the sum of V Uᵀ first.
+        order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
+        figures = {
+            "convergence": plots.convergence(model.history_),
+            "parts": plots.parts(components, data.image_shape, order, feature_names=data.feature_names),
+            "embedding": plots.embedding(V, run.labels, share),
+        }
+        if tuning is not None:
+            tables["tuning"] = _columns(tuning.rows)
+            ranked = standings(tuning.rows, tuning.by)
+            figures["sensitivity"] = plots.sensitivity(tuning.rows, tuning.by, ranked=ranked)
+        _write(fresh, tables, figures, summarize(run))
+    return Path(folder).resolve()
 
 
-def _write_comparison_files(folder: Path, comparison: Comparison) -> None:
-    rows = comparison.rows
-    columns = {field.name: [getattr(row, field.name) for row in rows] for field in fields(Row)}
-    _write_csv(folder / "comparison.csv", {name: np.array(c, dtype=object) for name, c in columns.items()})
-    figures = {"comparison": plots.comparison(rows)}
-    fitted = [row.model for row in rows if row.error is None]
-    if comparison.data.image_shape is not None:
-        parts = {name: to_numpy(comparison.models[name].components_) for name in fitted}
-        figures["parts"] = plots.parts_of_models(parts, comparison.data.image_shape)
+def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, force: bool = False) -> Path:
+    """Write a comparison into ``folder``, which appears complete or not at all."""
+    rows, shape = comparison.rows, comparison.data.image_shape
+    summary = summarize_comparison(comparison)
+    with _new_folder(folder, force=force) as fresh:
+        figures = {"comparison": plots.comparison(rows)}
+        if shape is not None:
+            fitted = [row.model for row in rows if row.error is None]
+            parts = {name: to_numpy(comparison.models[name].components_) for name in fitted}
+            figures["parts"] = plots.parts_of_models(parts, shape)
+        _write(fresh, {"comparison": _columns([vars(row) for row in rows])}, figures, summary)
+        write_page(comparison_page(comparison, summary, figures), fresh / "index.html")
+    return Path(folder).resolve()
+
+
+def _write(
+    folder: Path, tables: Mapping[str, Columns], figures: Mapping[str, Figure], summary: Mapping[str, Any]
+) -> None:
+    """Write tables as csv, figures as png, by their names, and the summary."""
+    for name, columns in tables.items():
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            # Python's numbers: NumPy writes a float32 with fewer digits.
+            values = (np.asarray(column, dtype=object).tolist() for column in columns.values())
+            writer.writerows(zip(*values, strict=True))
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png")
-    summary = summarize_comparison(comparison)
-    _write_json(folder / "summary.json", summary)
-    write_page(comparison_page(comparison, summary, figures), folder / "index.html")
+    text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _write_csv(path: Path, columns: Mapping[str, np.ndarray]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _plain(value: Any) -> Any:

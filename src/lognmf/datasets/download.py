@@ -19,8 +19,6 @@ import requests
 from lognmf.datasets.places import check_hash
 from lognmf.datasets.registry import File
 
-__all__ = ["download"]
-
 _CHUNK = 1 << 13
 """Bytes written at once: a broken transfer loses at most this many."""
 

@@ -16,8 +16,6 @@ from lognmf.datasets import places
 from lognmf.datasets.pictures import load_folder
 from lognmf.datasets.registry import Dataset, Entry, find
 
-__all__ = ["LAYOUTS", "load"]
-
 
 def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Dataset:
     """Load a data set by its name.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ import numpy as np
 from lognmf.datasets.places import is_archive, unpack
 from lognmf.datasets.registry import Dataset
 from lognmf.parameters import check_integer
-
-__all__ = ["ENDINGS", "load_folder"]
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pbm", ".pnm", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 """How the names of pictures end."""
@@ -117,11 +114,10 @@ def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -
 
 def _classes(folder: Path, given: str) -> dict[str, list[Path]]:
     """Pictures by class; a flat folder has the single class "" ."""
-    loose, below = _pictures(folder), _sub_folders(folder)
-    while not loose and len(below) == 1:  # a single sub-folder stands for its content
-        folder = below[0]
-        loose, below = _pictures(folder), _sub_folders(folder)
-    classes = {sub.name: _pictures(sub, deep=True) for sub in below}
+    loose, below = _pictures(folder), [path for path in _visible(folder) if path.is_dir()]
+    if not loose and len(below) == 1:  # a single sub-folder stands for its content
+        return _classes(below[0], given)
+    classes = {sub.name: _pictures(sub, "**/*") for sub in below}
     classes = {name: members for name, members in classes.items() if members}
     if loose and classes:
         msg = (
@@ -137,33 +133,22 @@ def _classes(folder: Path, given: str) -> dict[str, list[Path]]:
     return classes or {"": loose}
 
 
-def _pictures(folder: Path, *, deep: bool = False) -> list[Path]:
-    pictures = (
-        path
-        for path in (folder.rglob("*") if deep else folder.iterdir())
-        if path.suffix.lower() in ENDINGS
-        and path.is_file()
-        and not any(_is_hidden(part) for part in path.relative_to(folder).parts)
-    )
-    return sorted(pictures, key=lambda path: _natural_order(path.relative_to(folder).parts))
+def _pictures(folder: Path, pattern: str = "*") -> list[Path]:
+    visible = _visible(folder, pattern)
+    return [path for path in visible if path.suffix.lower() in ENDINGS and path.is_file()]
 
 
-def _sub_folders(folder: Path) -> list[Path]:
-    visible = (path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
-    return sorted(visible, key=lambda path: _natural_order([path.name]))
+def _visible(folder: Path, pattern: str = "*") -> list[Path]:
+    """The paths that match ``pattern`` and are not hidden, in natural order."""
+    parts = {path: path.relative_to(folder).parts for path in folder.glob(pattern)}
+    visible = (path for path in parts if not any(p.startswith(".") or p == "__MACOSX" for p in parts[path]))
+    return sorted(visible, key=lambda path: ([_natural_order(part) for part in parts[path]], parts[path]))
 
 
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name == "__MACOSX"
-
-
-def _natural_order(parts: Sequence[str]) -> Any:
+def _natural_order(name: str) -> list[Any]:
     """Sort key: numbers in names by their value."""
     # re.split gives text, number, text, …: like is compared with like.
-    split = [re.split(r"(\d+)", part) for part in parts]
-    return [
-        [int(piece) if piece.isdecimal() else piece.lower() for piece in pieces] for pieces in split
-    ], list(parts)
+    return [int(piece) if piece.isdecimal() else piece.lower() for piece in re.split(r"(\d+)", name)]
 
 
 def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.ndarray:

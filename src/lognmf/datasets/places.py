@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import tarfile
@@ -13,8 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 from lognmf.datasets.registry import Entry, File
-
-__all__ = ["cache", "check_hash", "folders", "get", "locate", "present"]
+from lognmf.files import fingerprint
 
 DATA_VARIABLE = "LOGNMF_DATA"
 CACHE_VARIABLE = "LOGNMF_CACHE"
@@ -62,9 +60,7 @@ def get(entry: Entry, data_home: Folder = None) -> list[Path]:
 
 def check_hash(path: Path, file: File, *, remedy: str, what: str | None = None) -> None:
     """Refuse a file with another hash than the registry's; the message ends with the ``remedy``."""
-    with path.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
-    if digest != file.sha256:
+    if (digest := fingerprint(path)) != file.sha256:
         msg = (
             f"{what or path} is not the file it should be: its SHA-256 is {digest}, expected {file.sha256}. "
             f"{remedy}: it may be damaged, cut off or another version."

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NAMES", "PAPER", "REGISTRY", "Dataset", "Entry", "File", "find"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -113,19 +111,14 @@ class Entry:
         return tuple(f"{axis}{i + 1}" for i in range(self.features // 2) for axis in "xy")
 
 
-def _registry() -> dict[str, Entry]:
-    text = files("lognmf.datasets").joinpath("registry.toml").read_text(encoding="utf-8")
-    registry = {}
-    for name, fields in tomllib.loads(text).items():
-        facts: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
-        }
-        facts["files"] = tuple(File(**file) for file in fields["files"])
-        registry[name] = Entry(name, **facts)
-    return registry
+def _entry(name: str, fields: dict[str, Any]) -> Entry:
+    """The data set ``name`` from its part of ``registry.toml``."""
+    facts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+    return Entry(name, **facts | {"files": tuple(File(**file) for file in fields["files"])})
 
 
-REGISTRY: dict[str, Entry] = _registry()
+_TEXT = files("lognmf.datasets").joinpath("registry.toml").read_text(encoding="utf-8")
+REGISTRY: dict[str, Entry] = {name: _entry(name, fields) for name, fields in tomllib.loads(_TEXT).items()}
 """The named data sets, those of the paper first."""
 
 NAMES: tuple[str, ...] = tuple(REGISTRY)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Cell", "Figure", "Highlight", "Page", "Section", "Table"]
-
 
 @dataclass(frozen=True)
 class Cell:

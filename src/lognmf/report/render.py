@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lognmf.files import new_file
-from lognmf.report.page import Cell, Figure, Page, Section, Table
+from lognmf.report.page import Cell, Figure, Page, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
-
-__all__ = ["render", "write_page"]
 
 _PIXELS_PER_INCH = 96
 """CSS pixels per inch."""
@@ -96,25 +94,16 @@ def _by_list(text: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
 def _sections(page: Page) -> list[dict[str, Any]]:
     """What the template shows of the sections; their anchors are named first, those of their items then."""
     name = _anchors()
-    sections = [(name(section.title), section) for section in page.sections]
-    return [_section(section, anchor, name) for anchor, section in sections]
-
-
-def _section(section: Section, anchor: str, name: Callable[[str], str]) -> dict[str, Any]:
-    items = [_item(item, name(item.title)) for item in section.items]
-    return {
-        "anchor": anchor,
-        "title": section.title,
-        "text": section.text,
-        "contents": items,
-        "listed": [item for item in items if item["title"]],
-    }
+    anchors = [name(section.title) for section in page.sections]
+    return [
+        {"anchor": anchor, "section": section, "contents": [_item(i, name(i.title)) for i in section.items]}
+        for anchor, section in zip(anchors, page.sections, strict=True)
+    ]
 
 
 def _item(item: Table | Figure, anchor: str) -> dict[str, Any]:
-    if isinstance(item, Table):
-        return {"anchor": anchor, "image": None, **_table(item, anchor)}
-    return {"anchor": anchor, "title": item.title, "caption": item.caption, "image": _image(item.figure)}
+    shown = _table(item, anchor) if isinstance(item, Table) else {"image": _image(item.figure)}
+    return {"anchor": anchor, "title": item.title, "caption": item.caption, **shown}
 
 
 def _anchors() -> Callable[[str], str]:
@@ -136,30 +125,27 @@ def _anchors() -> Callable[[str], str]:
 
 def _image(figure: Drawing) -> dict[str, Any]:
     """A figure as an SVG, which a dark page inverts; as a PNG if it shows photographs or is very large."""
+    import matplotlib as mpl
     from matplotlib.image import AxesImage
 
+    content = b""
+    if not figure.findobj(AxesImage):
+        # Letters as paths, because a picture inside a page has no fonts; with the salt its names repeat.
+        with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "lognmf"}):
+            content = _saved(figure, "svg", transparent=True, metadata={"Date": None, "Creator": None})
+    kind, form = "drawing", "svg+xml"
+    if not 0 < len(content) <= _LARGEST_DRAWING:
+        dpi = _SHARPNESS * _PIXELS_PER_INCH
+        content = _saved(figure, "png", dpi=dpi, facecolor="white", metadata={"Software": None})
+        kind, form = "photo", "png"
     width, height = (round(inches * _PIXELS_PER_INCH) for inches in figure.get_size_inches())
-    content = b"" if figure.findobj(AxesImage) else _svg(figure)
-    drawing = 0 < len(content) <= _LARGEST_DRAWING
-    kind, form = ("drawing", "svg+xml") if drawing else ("photo", "png")
-    encoded = base64.b64encode(content if drawing else _png(figure)).decode()
-    return {"kind": kind, "uri": f"data:image/{form};base64,{encoded}", "width": width, "height": height}
+    uri = f"data:image/{form};base64,{base64.b64encode(content).decode()}"
+    return {"kind": kind, "uri": uri, "width": width, "height": height}
 
 
-def _svg(figure: Drawing) -> bytes:
-    import matplotlib as mpl
-
+def _saved(figure: Drawing, form: str, **options: Any) -> bytes:
     file = io.BytesIO()
-    # Letters as paths, because a picture inside a page has no fonts; with the salt its names repeat.
-    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "lognmf"}):
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return file.getvalue()
-
-
-def _png(figure: Drawing) -> bytes:
-    file = io.BytesIO()
-    dpi = _SHARPNESS * _PIXELS_PER_INCH
-    figure.savefig(file, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    figure.savefig(file, format=form, **options)
     return file.getvalue()
 
 
@@ -173,8 +159,6 @@ def _table(table: Table, anchor: str) -> dict[str, Any]:
     best = _best(table)
     has_paper = any(cell.paper is not None for _, cells in table.rows for cell in cells)
     return {
-        "title": table.title,
-        "caption": table.caption,
         "corner": table.corner,
         "tolerances": (f"{table.tolerance:g}", f"{_LARGE * table.tolerance:g}") if has_paper else (),
         # The order after the first click: best numbers first.
