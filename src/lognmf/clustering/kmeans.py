@@ -21,8 +21,6 @@ from lognmf.clustering.lloyd import SLACK, Points, assign, first, first_least, l
 from lognmf.core.arrays import Array, is_torch, join, like, namespace, on_gpu, to_numpy, with_small_indices
 from lognmf.core.parallel import threads_for
 
-__all__ = ["cluster", "kmeans"]
-
 _MEMORY = {"cpu": 2**24, "accelerator": 2**32}
 """Bytes for temporaries: small enough for a CPU's caches (`benchmarks/kmeans.py --memory 256` is half as
 fast), large enough to keep a GPU busy."""

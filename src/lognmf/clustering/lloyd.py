@@ -14,8 +14,6 @@ import numpy as np
 
 from lognmf.core.arrays import Array, kernels, namespace, take, to_numpy
 
-__all__ = ["SLACK", "Points", "assign", "first", "first_least", "lloyd", "pick"]
-
 SLACK = 1e-11
 """Rounding error allowed, relative to the squared norms a distance is computed from."""
 

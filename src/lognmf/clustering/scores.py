@@ -16,16 +16,6 @@ from scipy.optimize import linear_sum_assignment
 
 from lognmf.core.arrays import Array, Matrix, namespace, on_gpu, operator_like, to_numpy, total
 
-__all__ = [
-    "AVERAGES",
-    "accuracy",
-    "contingency",
-    "graph_scores",
-    "hoyer_sparseness",
-    "normalized_mutual_info",
-    "purity",
-]
-
 AVERAGES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "max": np.maximum,
     "geometric": lambda left, right: np.sqrt(left * right),

@@ -42,8 +42,6 @@ from lognmf.models.engine import Factors, Fits, draw, fit_batch
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import check_samples
 
-__all__ = ["GridResult", "fit_grid"]
-
 
 @dataclass(frozen=True, repr=False)
 class GridResult:

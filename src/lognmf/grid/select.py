@@ -11,8 +11,6 @@ import numpy as np
 
 from lognmf.parameters import check_choice
 
-__all__ = ["CRITERIA", "LOOKED_AT", "Choice", "best_row", "select", "standings"]
-
 RESULTS = (
     "seed",
     "seconds",

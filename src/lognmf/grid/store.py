@@ -10,8 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RowStore", "open_store", "prepare_store"]
-
 _ROWS = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY NOT NULL, row TEXT NOT NULL);

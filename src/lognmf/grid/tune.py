@@ -16,8 +16,6 @@ from lognmf.grid.plan import check_model
 from lognmf.grid.select import CRITERIA, Choice, best_row, select
 from lognmf.parameters import check_choice
 
-__all__ = ["Tuned", "default_grid", "tune"]
-
 WEIGHTS = {
     "alpha": (0.001, 0.01, 0.1),
     "beta": (0.001, 0.01, 0.1),

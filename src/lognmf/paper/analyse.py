@@ -22,8 +22,6 @@ from lognmf.paper.spec import Noise, best, best_of_each, paper_cell
 from lognmf.paper.store import StudyStore
 from lognmf.paper.tables import Entry, PaperTable, Scope
 
-__all__ = ["CLOSE", "METRICS", "Finding", "LabelFree", "Paired", "findings", "label_free_results", "reached"]
-
 METRICS = {"accuracy": "Accuracy", "nmi": "Normalised mutual information", "purity": "Purity"}
 """The paper's three metrics: columns of rows, and their titles."""
 

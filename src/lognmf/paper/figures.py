@@ -19,8 +19,6 @@ from lognmf.paper.work import unpack
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DRAW", "draw"]
-
 Drawings = dict[str, "Figure"]
 """Figures by what they show; "" where there is one alone."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lognmf.paper.samples import Samples
     from lognmf.paper.spec import Noise
 
-__all__ = ["CONTESTANTS", "METHODS", "OTHERS", "OURS", "PAPER_OPTIONS", "PINNED", "RIVALS", "Contestant"]
-
 METHODS = ("NMF", "GNMF", "RMNMF", "WNMF", "CNMF", "ONMF", "Semi-NMF", "LS-NMF", "RLS-NMF")
 """The columns of the paper's tables, in its order: names in `MODELS`, which may hold more."""
 

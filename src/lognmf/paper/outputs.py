@@ -19,8 +19,6 @@ from lognmf.paper.store import StudyStore
 from lognmf.paper.tables import PaperFigure, PaperTable, Scope
 from lognmf.report import Cell, Page, Table, write_page
 
-__all__ = ["COLUMNS", "document", "markdown", "protocols", "write_outputs", "write_rows"]
-
 
 def write_outputs(
     folder: Path, wanted: Sequence[Any], scope: Scope, store: StudyStore, *, preset: str, command: str

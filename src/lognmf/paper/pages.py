@@ -11,8 +11,6 @@ from lognmf.paper.spec import PRESETS, Preset
 from lognmf.paper.tables import PaperFigure, PaperTable, Scope
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table
 
-__all__ = ["label_free_tables", "page", "paper_tables", "settings_table"]
-
 
 def page(
     scope: Scope,

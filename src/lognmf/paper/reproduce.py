@@ -25,8 +25,6 @@ from lognmf.paper.store import StudyStore, existing_store
 from lognmf.paper.tables import DATASETS, Scope, targets
 from lognmf.parameters import check_choice
 
-__all__ = ["STORE", "check_out", "plan", "reproduce"]
-
 STORE = "study.db"
 """The file of all rows in a result folder."""
 

@@ -26,18 +26,6 @@ from lognmf.paper.store import Outcome, StudyStore
 from lognmf.paper.work import on_device, perform
 from lognmf.parameters import check_choice, check_integer
 
-__all__ = [
-    "EXECUTORS",
-    "Progress",
-    "Report",
-    "check_resources",
-    "compute",
-    "default_jobs",
-    "in_words",
-    "missing",
-    "outlook",
-]
-
 Result = tuple[Piece, Outcome]
 Results = Generator[Result | None, None, Any]
 Executor = Callable[[Iterable[Piece], int], Results]

@@ -15,8 +15,6 @@ from lognmf.graph import knn_graph
 from lognmf.noise import gaussian, remove
 from lognmf.paper.spec import Data, Noise
 
-__all__ = ["Samples", "prepare", "size"]
-
 
 @dataclass(frozen=True, eq=False)
 class Samples:

@@ -8,8 +8,6 @@ from lognmf.paper.samples import size
 from lognmf.paper.spec import Cell, Data, Piece
 from lognmf.paper.work import BATCHED, on_device
 
-__all__ = ["cpu_seconds", "expected_seconds", "piece_size"]
-
 _PIECE_SECONDS = 2000.0
 """Longest time of a piece on one core: what a kill can lose. Short enough to keep a GPU evenly busy."""
 

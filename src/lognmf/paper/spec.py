@@ -19,8 +19,6 @@ from lognmf.grid.select import select
 from lognmf.models import MODELS
 from lognmf.paper.methods import PAPER_OPTIONS, RIVALS, WEIGHTS, Contestant, all_parameters
 
-__all__ = ["CLEAN", "PRESETS", "Cell", "Data", "Noise", "Piece", "Preset", "cell", "pieces"]
-
 Named = tuple[tuple[str, Any], ...]
 """Values by name, as a tuple of pairs: frozen, and in a fixed order."""
 

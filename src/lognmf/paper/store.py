@@ -13,8 +13,6 @@ from typing import Any
 from lognmf.grid.store import open_store, prepare_store
 from lognmf.paper.spec import Cell, Piece
 
-__all__ = ["Outcome", "StudyStore", "existing_store"]
-
 _STUDY = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS cells (cell TEXT PRIMARY KEY NOT NULL, spec TEXT NOT NULL);

@@ -27,8 +27,6 @@ from lognmf.paper.spec import (
 )
 from lognmf.paper.store import StudyStore
 
-__all__ = ["DATASETS", "FIGURES", "TABLES", "Entry", "PaperFigure", "PaperTable", "Scope", "targets"]
-
 
 @dataclass(frozen=True)
 class Scope:

@@ -27,8 +27,6 @@ from lognmf.paper.spec import Cell, Piece
 from lognmf.paper.store import Outcome
 from lognmf.report.environment import versions
 
-__all__ = ["WORK", "perform", "unpack"]
-
 _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError, OSError, LookupError)
 """What data, machines and settings can do to a piece; anything else is a bug and is raised."""
 
