@@ -110,6 +110,14 @@ def hoyer_sparseness(F: Array, size: int | None = None) -> np.ndarray:
     return np.clip((np.sqrt(size) - ratio) / (np.sqrt(size) - 1), 0, 1)
 
 
+def cluster_sizes(labels: Array, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Clusters that have samples, and the entropy of their sizes over its largest value, (B,), (B,)."""
+    sizes = np.stack([to_numpy(total(labels == c, axis=0)) for c in range(n_clusters)])
+    share = sizes / labels.shape[0]
+    largest = np.log(n_clusters) if n_clusters > 1 else 1.0
+    return (share > 0).sum(axis=0), -(share * _log(share)).sum(axis=0) / largest
+
+
 def graph_scores(W: Matrix, labels: Array) -> dict[str, np.ndarray]:
     """How well labelings keep the edges of a symmetric graph W (n, n) inside their clusters, (B,) each.
 

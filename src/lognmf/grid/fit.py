@@ -308,7 +308,7 @@ class _Run:
         if self.n_clusters is None:
             return {}
         labels = kmeans(V, self.n_clusters, seed=np.array(seeds))
-        clusters, balance = _cluster_sizes(labels, self.n_clusters)
+        clusters, balance = scores.cluster_sizes(labels, self.n_clusters)
         by_graph = scores.graph_scores(self.graphs.knn(NEIGHBOURS), labels)
         without_labels = {**by_graph, "clusters": clusters, "balance": balance}
         if self.classes is None:
@@ -319,15 +319,6 @@ class _Run:
             "nmi": scores.normalized_mutual_info(counts),
             "purity": scores.purity(counts),
         }
-
-
-def _cluster_sizes(labels: Array, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Clusters that have samples, and the entropy of their sizes over its largest value, (B,), (B,)."""
-    sizes = np.stack([to_numpy(total(labels == c, axis=0)) for c in range(n_clusters)])
-    share = sizes / labels.shape[0]
-    logs = np.log(share, out=np.zeros_like(share), where=share > 0)
-    largest = math.log(n_clusters) if n_clusters > 1 else 1.0
-    return (share > 0).sum(axis=0), -(share * logs).sum(axis=0) / largest
 
 
 def _count_outliers(fits: Fits, settings: int) -> list[int | None]:
