@@ -220,7 +220,7 @@ REFUSALS = {
         r"y must hold one label for each of the 36 samples; got shape \(2,\)",
     ),
     "missing entries": ({"X": [[1, np.nan]], "models": ["NMF"]}, ValueError, "Input X contains NaN"),
-    "infinite entries": ({"X": [[1, np.inf]]}, ValueError, "Input X contains NaN or infinity"),
+    "infinite entries": ({"X": [[1, np.inf]]}, ValueError, "Input X contains infinity"),
 }
 
 

@@ -166,7 +166,8 @@ def compare(
     options |= {"n_components": n_components, "n_neighbors": n_neighbors, "random_state": random_state}
     estimators = _estimators(names, options)
     samples = read_samples(X)
-    check_finite("any of the models", samples, missing=any(e._missing for e in estimators.values()))
+    takes_missing = any(estimator._missing for estimator in estimators.values())
+    check_finite("none of these models takes", samples, missing=takes_missing)
     n_clusters = n_components if n_clusters is None else n_clusters
     _check_sizes(samples.shape[0], n_clusters, y)
     graphs = Graphs(samples.data.X)

@@ -150,3 +150,56 @@ def test_two_penalties_are_one_of_their_sum(rng):
     one, half = (code_problem(X, penalty=L1, beta=beta) for beta in (0.2, 0.1))
     twice = encode(dataclasses.replace(half, on_V=half.on_V * 2), U)
     np.testing.assert_allclose(twice, encode(one, U), atol=1e-3)
+
+
+class TestZeros:
+    """Zeros of data and factors, where a ratio or a logarithm could overflow."""
+
+    @pytest.mark.parametrize("scale", [1.0, 10.0, 1e6])
+    def test_an_empty_sample_with_a_graph(self, counts, scale):
+        from lognmf import LogSparseNMF
+
+        counts[7] = 0
+        model = LogSparseNMF(
+            3, init="random", loss="kullback-leibler", max_iter=60, eval_every=1, random_state=0
+        )
+        model.fit(scale * counts)
+        assert np.isfinite(model.embedding_).all()
+        assert (np.diff(model.history_["objective"]) <= 1e-9 * scale).all()
+
+    def test_zeros_of_a_start_stay(self, counts, start):
+        from lognmf import GraphNMF
+
+        U, V = start
+        V[0, 0] = 0
+        model = GraphNMF(3, loss="kullback-leibler", random_state=0).fit(counts + 1, U0=U, V0=V)
+        assert model.embedding_[0, 0] == 0
+        assert np.isfinite(model.objective_)
+
+    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_what_the_parts_cannot_reach(self, counts, form, dtype):
+        """A word that the training texts do not have says nothing about the codes."""
+        from lognmf import PlainNMF
+
+        counts[:, 2] = 0
+        model = PlainNMF(3, loss="kullback-leibler", random_state=0).fit(form(counts.astype(dtype)))
+        new = counts[:4].copy()
+        expected = model.transform(form(new.astype(dtype)))
+        new[:, 2] = [0, 1, 5, 1e6]
+        codes = model.transform(form(new.astype(dtype)))
+        np.testing.assert_allclose(codes, expected, rtol=1e-3, atol=1e-4)
+
+    def test_a_zero_row_of_the_first_parts(self, counts, start):
+        U, V = start
+        U[3] = 0
+        solution = solve(counts, U, V, 20)
+        assert np.isfinite(solution.state.V).all()
+        assert (solution.state.U[3] == 0).all()
+        assert np.isfinite(solution.objective).all()
+
+    def test_codes_of_a_model_of_nothing(self):
+        from lognmf import PlainNMF
+
+        model = PlainNMF(2, loss="kullback-leibler", random_state=0, max_iter=5).fit(np.zeros((6, 4)))
+        assert np.isfinite(model.transform(np.ones((3, 4)))).all()

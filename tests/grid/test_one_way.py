@@ -11,6 +11,7 @@ from sklearn.preprocessing import normalize
 from lognmf import MODELS, GraphNMF, LogSparseNMF, PlainNMF, RobustLogSparseNMF, fit_grid, knn_graph
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, ROW_NORMS
+from lognmf.grid import fit as grid_fit
 from lognmf.grid import plan
 from lognmf.models import validation
 from problems import samples
@@ -94,7 +95,8 @@ def test_nothing_is_hashed_without_a_store(digits, monkeypatch):
 def test_x_is_read_once(digits, monkeypatch):
     calls = []
     read = validation.read_samples
-    monkeypatch.setattr(validation, "read_samples", lambda *a, **k: calls.append(1) or read(*a, **k))
+    for module in (validation, grid_fit):
+        monkeypatch.setattr(module, "read_samples", lambda *a, **k: calls.append(1) or read(*a, **k))
     fit_grid("LS-NMF", digits, {"lam": [1.0, 2.0]}, max_iter=2, n_clusters=3)
     assert len(calls) == 1
     LogSparseNMF(3, max_iter=2).fit(digits)
@@ -159,5 +161,52 @@ def test_every_parameter_of_every_model(data, name, seed):
     grid = {key: [value(key) for _ in range(2)] for key in drawn}
     base = MODELS[name](3, **({"max_iter": 5} if "max_iter" not in grid else {}))
     result = fit_grid(base, X, grid, seeds=[seed])
+    for i, row in enumerate(result.rows):
+        agrees(row, result.model(i))
+
+
+class TestStore:
+    @pytest.mark.parametrize(
+        ("first", "then"),
+        [
+            ({"graph": [None], "lam": [1.0]}, {"graph": [None], "lam": [1.0, 2.0]}),
+            ({"lam": [1]}, {"lam": [1, 1.0]}),
+            ({"lam": [0.0], "n_neighbors": [5]}, {"lam": [0.0], "n_neighbors": [5, 4]}),
+        ],
+    )
+    def test_more_of_the_same_problem(self, first, then, digits, tmp_path):
+        options = {"max_iter": 3, "store": tmp_path / "rows.db"}
+        fit_grid("LS-NMF", digits, first, **options)
+        rows = fit_grid("LS-NMF", digits, then, **options).rows
+        assert len({row["objective"] for row in rows}) == 1
+
+    def test_the_container_of_a_graph_does_not_matter(self, digits, tmp_path):
+        W = knn_graph(digits, 4)
+        options = {"max_iter": 3, "store": tmp_path / "rows.db"}
+        forms = (sp.csr_array(W), sp.csr_matrix(W))
+        rows = [fit_grid("GNMF", digits, {"graph": [graph]}, **options).rows for graph in forms]
+        assert rows[0] == rows[1]
+
+
+def test_missing_entries_where_the_loss_takes_them(digits):
+    X = digits.copy()
+    X[0, 3] = np.nan
+    result = fit_grid(GraphNMF(3), X, {"loss": ["kullback-leibler"]}, max_iter=5)
+    agrees(result.rows[0], result.model(0))
+    with pytest.raises(ValueError, match="contains NaN, which GraphNMF does not take"):
+        fit_grid(GraphNMF(3), X, {"loss": ["kullback-leibler", "frobenius"]}, max_iter=5)
+    single = fit_grid(LogSparseNMF(3), X, {"lam": [0.1]}, dtype="float32", max_iter=20)
+    assert single.model(0).embedding_.dtype == np.float32
+    agrees(single.rows[0], single.model(0))
+
+
+def test_a_subclass_with_fewer_parameters(digits):
+    class Simple(LogSparseNMF):
+        def __init__(self, n_components=4, *, extra=2, alpha=0.5):
+            super().__init__(n_components, alpha=alpha, max_iter=3)
+            self.extra = extra
+
+    result = fit_grid(Simple(2), digits, {"extra": [1, 2], "alpha": [0.1, 1.0]})
+    assert [row["extra"] for row in result.rows] == [1, 2, 1, 2]
     for i, row in enumerate(result.rows):
         agrees(row, result.model(i))

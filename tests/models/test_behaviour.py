@@ -174,6 +174,11 @@ class TestOutliers:
         np.testing.assert_allclose(model.outliers(digits), coded, atol=1e-12)
         assert not np.allclose(coded, model.outliers(), atol=1e-6)
 
+    def test_codes_without_samples_are_refused(self, digits):
+        model = RobustLogSparseNMF(3, max_iter=5, random_state=0).fit(digits)
+        with pytest.raises(ValueError, match="V holds the codes of X: give the samples too"):
+            model.outliers(V=model.embedding_)
+
     def test_of_the_fit_need_its_data(self, digits):
         model = RobustLogSparseNMF(3, max_iter=5, random_state=0).fit(digits)
         copy = pickle.loads(pickle.dumps(model))

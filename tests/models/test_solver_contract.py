@@ -43,6 +43,14 @@ def falls(model, tolerance=1e-12, of_the_first=0.0):
     return (np.diff(objective) <= room).all()
 
 
+def test_a_bad_solver_can_be_shown():
+    """Tags and the page of an unfitted estimator do not need it; `fit` refuses it."""
+    model = MODELS["LS-NMF"](solver="fast")
+    assert "fast" in model._repr_html_()
+    with pytest.raises(ValueError, match="solver must be one of"):
+        model.fit(np.ones((5, 4)))
+
+
 @each
 class TestContract:
     def test_never_rises_finite_nonnegative(self, cls, options, digits):

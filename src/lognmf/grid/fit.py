@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from lognmf.grid.plan import (
     batches,
     check_classes,
     check_clusters,
+    check_every,
     check_model,
     check_seeds,
     check_settings,
@@ -40,7 +41,7 @@ from lognmf.grid.plan import (
 from lognmf.grid.store import RowStore
 from lognmf.models.engine import Factors, Fits, draw, fit_batch
 from lognmf.models.starts import NEIGHBOURS
-from lognmf.models.validation import check_samples
+from lognmf.models.validation import Samples, read_samples
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,15 +60,16 @@ class GridResult:
 
     rows: list[dict[str, Any]]
     _estimator: Any = field(repr=False)
-    _X: Any = field(repr=False)
+    _samples: Samples = field(repr=False)
     _pairs: list[Pair] = field(repr=False)
     _graphs: Graphs = field(repr=False)
 
     def model(self, i: int) -> Any:
         """The fitted estimator of row ``i``: that one setting is fitted again, alone."""
         setting, seed = self._pairs[i]
-        model = clone(self._estimator).set_params(**setting, random_state=seed)
-        model._fit(self._X, graphs=self._graphs)
+        model = clone(self._estimator).set_params(**setting)
+        model.random_state = seed
+        model._fit(self._samples, graphs=self._graphs)
         return model
 
     def to_pandas(self) -> Any:
@@ -175,11 +177,13 @@ def fit_grid(
     estimator = check_model(model, max_iter, tol)
     settings, names = check_settings(estimator, grid)
     seeds = check_seeds(seeds)
-    data = check_samples(clone(estimator), X, reset=True)
+    samples = read_samples(X, estimator=estimator)
+    data = samples.data
     data = InMemory(place(data.X, device, dtype), None if data.M is None else place(data.M, device, dtype))
+    samples = replace(samples, data=data)
     graph = None if graph is None else check_graph(graph, data.shape[0])
     graphs = Graphs(data.X, {} if graph is None else {NEIGHBOURS: graph})
-    _check_every(estimator, settings, data, graphs)
+    check_every(estimator, settings, samples, graphs)
     classes = None if y is None else check_classes(y, data.shape[0])
     n_clusters = check_clusters(n_clusters, classes, data.shape[0])
     pairs = list(itertools.product(settings, seeds))
@@ -190,6 +194,10 @@ def fit_grid(
     if store is not None:
         ledger = RowStore(store, describe(estimator, data, names, n_clusters, classes, graph))
     cached = {} if ledger is None else ledger.rows()
+    for leader, others in repetitions.items():
+        if keys[leader] in cached:
+            for j in others:
+                cached.setdefault(keys[j], copied(cached[keys[leader]], pairs[j]))
     report = _Report(len(pairs), on_batch, verbose)
     run = _Run(estimator, data, graphs, classes, n_clusters)
     missing = [i for i in repetitions if keys[i] not in cached]
@@ -215,21 +223,7 @@ def fit_grid(
     later = {j for others in waiting.values() for j in others}
     work(i for i in repetitions if i not in later)
     work(j for j in sorted(later) if keys[j] not in cached)
-    moved = (device is not None or dtype is not None) and data.M is None
-    return GridResult([cached[key] for key in keys], estimator, data.X if moved else X, pairs, graphs)
-
-
-def _check_every(estimator: Any, settings: list[dict[str, Any]], data: InMemory, graphs: Graphs) -> None:
-    """Refuse bad settings, and data that a setting cannot take, before any work."""
-    trial = clone(estimator)
-    seen = set()
-    for setting in settings:
-        vars(trial).update(setting)  # every setting has the same names; set_params takes a millisecond
-        trial._check_parameters()
-        others = tuple(id(value) for name, value in setting.items() if name not in estimator._weights)
-        if others not in seen:  # data are refused whatever the weights are
-            seen.add(others)
-            trial._check_data(data, graphs)
+    return GridResult([cached[key] for key in keys], estimator, samples, pairs, graphs)
 
 
 # The work --------------------------------------------------------------------------------
@@ -254,6 +248,7 @@ class _Run:
         start = time.perf_counter()
         model = clone(self.estimator).set_params(**pairs[0][0])
         drawn = [self._start(model, seed) for _, seed in pairs]
+        varied = [name for name in model._weights if name in pairs[0][0]]
         fits = fit_batch(
             model,
             self.data,
@@ -261,7 +256,7 @@ class _Run:
             (join([U for U, _ in drawn]), join([V for _, V in drawn])),
             max_iter=model._iteration_limit(),
             settings=len(pairs),
-            weights={name: [setting[name] for setting, _ in pairs] for name in model._weights},
+            weights={name: [setting[name] for setting, _ in pairs] for name in varied},
             wrap=Watched if watched else None,
         )
         U, V = fits.factors
@@ -291,7 +286,7 @@ class _Run:
         """The data fit of a setting, and the largest residual of any sample at its start."""
         model = clone(self.estimator).set_params(**setting)
         U, V = model._prepare(*self._start(model, seed))
-        weights = {name: like([float(setting[name])] * V.shape[1], V) for name in model._weights}
+        weights = {name: like([float(getattr(model, name))] * V.shape[1], V) for name in model._weights}
         rule = model._rule(self.data, None, weights)
         state = rule.start(U, V)
         squared = rule.problem.fit.squared_residuals(self.data, *rule.factors(state))

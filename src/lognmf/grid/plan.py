@@ -20,8 +20,10 @@ from lognmf.core.data import InMemory
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS, Multiplicative
 from lognmf.core.terms.robust import Robust, kept_share
+from lognmf.graph import Graphs
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
+from lognmf.models.validation import Samples, check_samples
 from lognmf.parameters import check_integer
 
 Pair: TypeAlias = tuple[dict[str, Any], int]
@@ -32,6 +34,14 @@ _NUMBERS_PER_START = 16
 
 _DEFAULT_MEMORY = 1 << 30
 """Bytes for a batch on a CPU: larger batches are no faster there."""
+
+
+_NOT_IN_A_GRID = {
+    "random_state": "use seeds instead",
+    "verbose": "use verbose of fit_grid instead",
+    "warm_start": "every fit of a grid has its own start",
+}
+"""Parameters that a grid cannot vary, and why."""
 
 
 def check_model(model: Any, max_iter: int | None, tol: float | None) -> Any:
@@ -55,16 +65,29 @@ def check_settings(estimator: Any, grid: Any) -> tuple[list[dict[str, Any]], tup
         msg = "grid is empty: give a dict of lists, such as {'lam': [0.1, 1.0]}."
         raise ValueError(msg)
     known = estimator.get_params()
-    fixed = {"random_state": "seeds", "verbose": "verbose", "warm_start": "nothing"}
     for name in {name for setting in settings for name in setting}:
-        if name in fixed:
-            msg = f"grid cannot hold {name}: use {fixed[name]} instead."
+        if name in _NOT_IN_A_GRID:
+            msg = f"grid cannot hold {name}: {_NOT_IN_A_GRID[name]}."
             raise ValueError(msg)
         if name not in known:
             msg = f"{type(estimator).__name__} has no parameter {name!r}; it has {sorted(known)}."
             raise ValueError(msg)
-    names = [*estimator._weights, *sorted({n for s in settings for n in s} - set(estimator._weights))]
+    weights = [name for name in estimator._weights if name in known]
+    names = [*weights, *sorted({n for s in settings for n in s} - set(weights))]
     return [{name: s.get(name, known[name]) for name in names} for s in settings], tuple(names)
+
+
+def check_every(estimator: Any, settings: list[dict[str, Any]], samples: Samples, graphs: Graphs) -> None:
+    """Refuse bad settings, and data that a setting cannot take, before any work."""
+    trial = clone(estimator)
+    seen = set()
+    for setting in settings:
+        vars(trial).update(setting)  # every setting has the same names; set_params takes a millisecond
+        trial._check_parameters()
+        others = tuple(id(value) for name, value in setting.items() if name not in estimator._weights)
+        if others not in seen:  # data are refused whatever the weights are
+            seen.add(others)
+            trial._check_data(check_samples(trial, samples, reset=True), graphs)
 
 
 def check_seeds(seeds: Iterable[int]) -> list[int]:
@@ -126,8 +149,8 @@ def batches(
         groups.setdefault(key_of(shape), []).append(i)
     sizes = {}
     for group, members in groups.items():
-        parameters = {**estimator.get_params(), **pairs[members[0]][0]}
-        numbers = _NUMBERS_PER_START * (n + p) * parameters["n_components"] * parameters["n_init"]
+        k, n_init = (pairs[members[0]][0].get(s, getattr(estimator, s)) for s in ("n_components", "n_init"))
+        numbers = _NUMBERS_PER_START * (n + p) * k * n_init
         sizes[group] = memory // (numbers * item)
         if sizes[group] < 1:
             msg = f"memory must be at least {numbers * item} bytes, what one setting needs; got {memory}."
@@ -187,7 +210,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if hasattr(value, "shape"):
-        return f"{type(value).__name__} {'×'.join(map(str, value.shape))} {_hash(value)[:16]}"
+        kind = "sparse" if sp.issparse(value) else "array"
+        return f"{kind} {'×'.join(map(str, value.shape))} {_hash(value)[:16]}"
     return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
 
 

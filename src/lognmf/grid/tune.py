@@ -108,8 +108,7 @@ def tune(
         Maximum number of iterations of every fit. Default: several numbers are tried from the
         spectral start; otherwise the model's own.
     device, dtype, store, on_batch, verbose
-        As for `fit_grid`. The returned model is fitted to X as given, so with another
-        device or dtype its clusters may differ by rounding from those that were judged.
+        As for `fit_grid`. The returned model is fitted there too.
 
     Returns
     -------

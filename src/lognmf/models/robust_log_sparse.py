@@ -169,7 +169,8 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
         ----------
         X : array-like, sparse matrix, data frame or torch tensor of shape (m, p), optional
             Nonnegative samples in rows. Default: the samples of the fit with their codes ``embedding_``, so
-            that the norms of the rows of S are ``outlier_norm_``; the model keeps a reference to them.
+            that the norms of the rows of S are ``outlier_norm_``. The model keeps
+            a reference to X: do not change it in place.
         V : array-like of shape (m, k), optional
             Codes of ``X``. Default: those of `transform`, which does not use the graph.
 
@@ -196,10 +197,13 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
     def _samples_and_codes(self, X: Any, V: Any) -> tuple[InMemory, Array]:
         """Samples and their codes: those of the fit, given ones, or given samples with solved codes."""
         if X is None:
+            if V is not None:
+                msg = "V holds the codes of X: give the samples too, outliers(X, V)."
+                raise ValueError(msg)
             if getattr(self, "_data", None) is None:
                 msg = (
-                    "This model does not hold the samples of its fit: it was loaded or unpickled. Give them "
-                    "with their codes: outliers(X, model.embedding_)."
+                    "This model does not hold the samples of its fit: it was loaded, unpickled or copied. "
+                    "Give them with their codes: outliers(X, model.embedding_)."
                 )
                 raise ValueError(msg)
             return self._data, self.embedding_

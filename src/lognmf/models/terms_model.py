@@ -40,8 +40,6 @@ class TermsModel(BasisAndCodesModel):
         return self._problem(data, None, weights)
 
     def _refuses(self, data: InMemory) -> str | None:
-        if data.M is not None and not self._missing:
-            return f"{type(self).__name__} needs every entry of X; WeightedNMF and LogSparseNMF do not."
         weights = {name: like([1.0], data.pattern) for name in self._weights}
         return SOLVERS[self.solver].refuses(self._problem(data, None, weights))
 
@@ -52,5 +50,6 @@ class TermsModel(BasisAndCodesModel):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._missing and SOLVERS[self.solver].takes_missing
+        solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else None
+        tags.input_tags.allow_nan = self._missing and getattr(solver, "takes_missing", False)
         return tags

@@ -78,13 +78,15 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     return Samples(InMemory(X, M), smallest, largest, mask is not None, source)
 
 
-def check_finite(name: str, samples: Samples, *, missing: bool, also: str = "") -> None:
+def check_finite(who: str, samples: Samples, *, missing: bool, also: str = "") -> None:
     """Refuse infinity, and NaN unless it marks a ``missing`` entry; ``also`` ends the message."""
-    finite = np.isfinite(samples.smallest) and np.isfinite(samples.largest)
-    if not finite or (samples.data.M is not None and not missing):
+    if np.isinf(samples.smallest) or np.isinf(samples.largest):
+        msg = "Input X contains infinity: replace such entries, or drop these rows."
+        raise ValueError(msg)
+    if np.isnan(samples.smallest) or (samples.data.M is not None and not missing):
         msg = (
-            f"Input X contains NaN or infinity, which {name} does not take: drop or fill such entries, "
-            f"or use WeightedNMF or LogSparseNMF with dense X, where NaN marks a missing entry{also}."
+            f"Input X contains NaN, which {who}: drop or fill such entries, or use WeightedNMF or "
+            f"LogSparseNMF with dense X, where NaN marks a missing entry{also}."
         )
         raise ValueError(msg)
 
@@ -105,7 +107,7 @@ def _check_accepted(estimator: Any, samples: Samples, *, reset: bool) -> None:
             "use X.toarray() if that fits into memory, or RobustLogSparseNMF."
         )
         raise TypeError(msg)
-    check_finite(name, samples, missing=estimator._missing, also=also)
+    check_finite(f"{name} does not take", samples, missing=estimator._missing, also=also)
     if M is not None and reset and not _any_known(M):
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
         raise ValueError(msg)

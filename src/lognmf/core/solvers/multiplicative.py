@@ -119,10 +119,12 @@ def multiply_mixed(F: Array, linear: Sequence[Halves], quadratic: Sequence[Halve
         neg1, pos1 = summed(linear, rows)
         neg2, pos2 = summed(quadratic, rows)
         back = pos1 - neg2
-        root = xp.sqrt(back * back + 4 * pos2 * neg1)
-        # The positive solution, written so that nothing cancels.
-        up, down = root - back, root + back
-        ratio = xp.where(back > 0, 2 * neg1 / (xp.where(back > 0, down, root) + tiny), up / (2 * pos2 + tiny))
+        root = xp.hypot(back, 2 * xp.sqrt(pos2) * xp.sqrt(neg1))
+        # The positive solution, written so that nothing cancels. What is 0 stays 0.
+        top = xp.where(back > 0, 2 * neg1, root - back)
+        bottom = xp.where(back > 0, root + back, 2 * pos2) + tiny
+        alive = F[rows, ...] > 0
+        ratio = xp.where(alive, top, xp.zeros_like(top)) / xp.where(alive, bottom, xp.ones_like(bottom))
         return without_subnormals(F[rows, ...] * ratio, tiny)
 
     return by_rows(multiplied, F)
@@ -230,7 +232,8 @@ class MultiplicativeCodes:
         xp = namespace(self.U)
         n, k = self.data.shape[0], self.U.shape[2]
         ones = like(np.ones((self.data.shape[1], 1, 1)), self.U)
-        scale = self.data.times(ones) / (xp.sum(self.U) + float(xp.finfo(self.U.dtype).smallest_normal))
+        size = float(xp.sum(self.U)) or 1.0
+        scale = self.data.times(ones) / size
         V = xp.reshape(scale, (1, n, 1)) * like(np.ones((1, 1, k)), self.U)
         return State(self.U[:0, ...], V)
 

@@ -79,14 +79,20 @@ def _halves(neg: Array, pos: Array, F: Array) -> Halves:
 
 
 def _ratios(X: Matrix, U: Array, V: Array) -> Iterator[tuple[slice, Matrix]]:
-    """Blocks ``(rows, X / V Uᵀ)`` for one setting, U (p, k) and V (n, k); 0 where X is 0."""
+    """Blocks ``(rows, X / V Uᵀ)`` for one setting, U (p, k) and V (n, k); 0 where X is 0.
+
+    Where a part of the data cannot be reached, ``V Uᵀ = 0``, the ratio is huge but finite: times 0 it is 0.
+    """
     tiny = float(namespace(U).finfo(U.dtype).smallest_normal)
+    share = tiny**0.65  # of X, added to V Uᵀ: changes no digit of an ordinary one
     for rows in row_blocks(X):
         if sp.issparse(X):
             part = X[rows]
-            yield rows, stored_like(part, part.data / (at_entries(part, U, V[rows, :]) + tiny))
+            Y = at_entries(part, U, V[rows, :])
+            yield rows, stored_like(part, part.data / (Y + (share * part.data + tiny)))
         else:
             Y = V[rows, :] @ U.T
+            Y += share * X[rows, :]
             Y += tiny
             yield rows, X[rows, :] / Y
 
@@ -102,11 +108,12 @@ def _divergences(block: InMemory, U: Array, V: Array) -> Iterator[Array]:
         if sp.issparse(x):
             y = at_entries(x, U, v)
             m = 1.0 if M is None else np.asarray(M[rows][entry_rows(x), x.indices]).reshape(-1)
-            stored = m * (x.data * np.log(np.where(x.data > 0, x.data, 1.0) / (y + tiny)) - x.data)
+            logs = np.log(np.where(x.data > 0, x.data, 1.0)) - np.log(y + tiny)
+            stored = m * (x.data * logs - x.data)
             rest = v @ all_of_U if M is None else np.einsum("ij,ij->i", M[rows] @ U, v)
             yield np.asarray(stored_like(x, stored).sum(axis=1)).reshape(-1) + rest
         else:
             y = v @ U.T
-            stored = xp.where(x > 0, x, xp.ones_like(x))
-            each = x * xp.log(stored / (y + tiny)) - x + y
+            logs = xp.log(xp.where(x > 0, x, xp.ones_like(x))) - xp.log(y + tiny)
+            each = x * logs - x + y
             yield xp.sum(each if M is None else M[rows, :] * each, axis=1)
