@@ -98,5 +98,5 @@ def test_scikit_learns_weights(rng):
 @pytest.mark.parametrize("refusing", SQUARED_ERROR_NEEDS_ALL)
 def test_a_grid_of_losses_refuses_what_one_of_them_cannot_fit(refusing, counts):
     counts[0, 0] = np.nan
-    with pytest.raises(ValueError, match="contains NaN, which .* does not take"):
+    with pytest.raises(ValueError, match=r"contains NaN, which .* does not take"):
         fit_grid(refusing(3, **LOSS), counts, {"loss": ["kullback-leibler", "frobenius"]})
