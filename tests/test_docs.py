@@ -103,3 +103,14 @@ def test_example_of_the_readme():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             exec(compile(code, "README.md", "exec"), names)
+
+
+def test_the_tree_in_contributing_is_the_tree_on_disk():
+    tree = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("src/lognmf/\n")[1].split("```")[0]
+    words = set(re.findall(r"\w+", tree))
+    source = ROOT / "src" / "lognmf"
+    files = {file.stem for file in source.rglob("*.py")} - {"__init__"}
+    folders = {folder.name for folder in source.rglob("*") if (folder / "__init__.py").exists()}
+    assert sorted((files | folders) - words) == []
+    named = set(re.findall(r"(\w+)\.py\b", tree)) - {"__init__"}
+    assert sorted(named - files) == []

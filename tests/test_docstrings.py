@@ -86,8 +86,6 @@ def required(name, thing):
             {"Attributes"} if thing in MODELS.values() else set()
         )
     needed = {"Parameters", "Returns", "Examples"}
-    if name.startswith("plots."):  # seventeen figures in one module, which lists them
-        return needed
     return needed | {"See Also"} | ({"Raises"} if CHECKS.search(inspect.getsource(thing)) else set())
 
 

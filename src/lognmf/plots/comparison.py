@@ -29,6 +29,11 @@ def comparison(rows: Sequence[Any]) -> Figure:
     -------
     matplotlib.figure.Figure
 
+    See Also
+    --------
+    fit_times : Seconds of every model.
+    lognmf.compare : The rows.
+
     Examples
     --------
     >>> from types import SimpleNamespace as Row
@@ -110,6 +115,15 @@ def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If no time is positive.
+
+    See Also
+    --------
+    comparison : Scores of every model.
 
     Examples
     --------

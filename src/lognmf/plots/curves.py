@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.style import legend_above, line_styles, panels, without_formulas
+from lognmf.plots.style import SCORES, legend_above, line_styles, panels, without_formulas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +43,15 @@ def convergence_curves(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If the models were fitted to different data sets.
+
+    See Also
+    --------
+    convergence : One fit.
 
     Examples
     --------
@@ -107,6 +116,10 @@ def convergence_rate(iteration: Any, objective: Any) -> tuple[np.ndarray, np.nda
     iteration, ratio : ndarray
         Where the distance to the end is more than rounding.
 
+    See Also
+    --------
+    convergence_rates : Draw it.
+
     Examples
     --------
     >>> t, ratio = convergence_rate(range(40), [1 + 0.5**t for t in range(40)])
@@ -138,6 +151,10 @@ def convergence_rates(
     Returns
     -------
     matplotlib.figure.Figure
+
+    See Also
+    --------
+    convergence_rate : The numbers.
 
     Examples
     --------
@@ -185,6 +202,10 @@ def sparseness_curves(sets: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Fi
     -------
     matplotlib.figure.Figure
 
+    See Also
+    --------
+    lognmf.metrics.hoyer_sparseness : What is drawn.
+
     Examples
     --------
     >>> fit = {"iteration": [0, 10], "sparseness_U": [0.2, 0.3], "sparseness_V": [0.5, 0.6]}
@@ -201,5 +222,52 @@ def sparseness_curves(sets: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Fi
         axes.set_ylim(0, 1)
         axes.margins(x=0.01)
     _label_edges(places, len(sets), "sparseness")
+    legend_above(figure, places, handlelength=2.6)
+    return figure
+
+
+def scores_by_weight(sets: Mapping[str, Sequence[Mapping[str, Any]]], weight: str = "gamma") -> Figure:
+    """Accuracy, NMI and purity over the values of a weight, a panel for each data set.
+
+    Parameters
+    ----------
+    sets : mapping of str to sequence of mappings
+        Rows by the name of the data set, as from `fit_grid`: each holds ``weight`` and some of
+        ``accuracy``, ``nmi`` and ``purity`` as shares of one. Rows of the same weight, such as
+        those of several seeds, are drawn as their mean, with a band from the smallest to the largest.
+    weight : str, default="gamma"
+        Name of the weight.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    See Also
+    --------
+    score_maps : Two weights at once.
+
+    Examples
+    --------
+    >>> rows = [{"gamma": gamma, "accuracy": 0.6} for gamma in (1.0, 10.0)]
+    >>> figure = scores_by_weight({"Yale": rows})
+    """
+    figure, places = panels(list(sets))
+    for axes, rows in zip(places, sets.values(), strict=True):
+        values = sorted({float(row[weight]) for row in rows})
+        for score, style in SCORES.items():
+            groups = [
+                [100 * row[score] for row in rows if row[weight] == value and row.get(score) is not None]
+                for value in values
+            ]
+            if not all(groups):
+                continue
+            axes.plot(values, [np.mean(group) for group in groups], markersize=5, linewidth=1.6, **style)
+            low, high = [min(group) for group in groups], [max(group) for group in groups]
+            if low != high:
+                axes.fill_between(values, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        if min(values) > 0:
+            axes.set_xscale("log")
+        axes.set(ylim=(0, 102), xlabel=weight)
+    places[0].set_ylabel("percent")
     legend_above(figure, places, handlelength=2.6)
     return figure

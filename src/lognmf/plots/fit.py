@@ -31,6 +31,10 @@ def convergence(history: Mapping[str, Any]) -> Figure:
     -------
     matplotlib.figure.Figure
 
+    See Also
+    --------
+    convergence_curves : Several fits in one figure.
+
     Examples
     --------
     >>> figure = convergence({"iteration": [0, 10, 20], "objective": [9.0, 3.0, 2.0]})
@@ -73,6 +77,10 @@ def embedding(V: Any, labels: Any = None, share: Any = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    See Also
+    --------
+    parts : The components that the codes weigh.
 
     Examples
     --------
@@ -190,6 +198,10 @@ def reconstructions(
     Returns
     -------
     matplotlib.figure.Figure
+
+    See Also
+    --------
+    samples : The samples alone.
 
     Examples
     --------

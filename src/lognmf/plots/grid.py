@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.parameters import check_choice
-from lognmf.plots.style import ACCENT, DARK, SCORES, legend_above, new_figure, panels, tidy
+from lognmf.plots.style import ACCENT, DARK, SCORES, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +69,15 @@ def sensitivity(rows: Rows, by: str = "normalized_cut", *, ranked: Rows) -> Figu
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If ``by`` is no criterion, or no parameter varies in the rows.
+
+    See Also
+    --------
+    score_maps, scores_by_weight : Scores with labels.
 
     Examples
     --------
@@ -237,49 +246,6 @@ def _word(value: Any) -> str:
 # Scores against true labels ----------------------------------------------------------------
 
 
-def scores_by_weight(sets: Mapping[str, Rows], weight: str = "gamma") -> Figure:
-    """Accuracy, NMI and purity over the values of a weight, a panel for each data set.
-
-    Parameters
-    ----------
-    sets : mapping of str to sequence of mappings
-        Rows by the name of the data set, as from `fit_grid`: each holds ``weight`` and some of
-        ``accuracy``, ``nmi`` and ``purity`` as shares of one. Rows of the same weight, such as
-        those of several seeds, are drawn as their mean, with a band from the smallest to the largest.
-    weight : str, default="gamma"
-        Name of the weight.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Examples
-    --------
-    >>> rows = [{"gamma": gamma, "accuracy": 0.6} for gamma in (1.0, 10.0)]
-    >>> figure = scores_by_weight({"Yale": rows})
-    """
-    figure, places = panels(list(sets))
-    for axes, rows in zip(places, sets.values(), strict=True):
-        values = sorted({float(row[weight]) for row in rows})
-        for score, style in SCORES.items():
-            groups = [
-                [100 * row[score] for row in rows if row[weight] == value and row.get(score) is not None]
-                for value in values
-            ]
-            if not all(groups):
-                continue
-            axes.plot(values, [np.mean(group) for group in groups], markersize=5, linewidth=1.6, **style)
-            low, high = [min(group) for group in groups], [max(group) for group in groups]
-            if low != high:
-                axes.fill_between(values, low, high, color=style["color"], alpha=0.15, linewidth=0)
-        if min(values) > 0:
-            axes.set_xscale("log")
-        axes.set(ylim=(0, 102), xlabel=weight)
-    places[0].set_ylabel("percent")
-    legend_above(figure, places, handlelength=2.6)
-    return figure
-
-
 def score_maps(sets: Mapping[str, Rows], weights: tuple[str, str] = ("alpha", "beta")) -> Figure:
     """Scores over the values of two weights as heat maps, on one scale of colours.
 
@@ -298,6 +264,15 @@ def score_maps(sets: Mapping[str, Rows], weights: tuple[str, str] = ("alpha", "b
     -------
     matplotlib.figure.Figure
         A column for each data set and a row for each score.
+
+    Raises
+    ------
+    ValueError
+        If the rows hold none of the scores.
+
+    See Also
+    --------
+    scores_by_weight : One weight.
 
     Examples
     --------

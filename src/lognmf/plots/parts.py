@@ -44,6 +44,15 @@ def parts(
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    ValueError
+        If ``image_shape`` does not suit the components.
+
+    See Also
+    --------
+    parts_of_models : Several models side by side.
+
     Examples
     --------
     >>> figure = parts([[0, 3, 1], [5, 0, 1]], feature_names=["apple", "banana", "cherry"])
@@ -131,6 +140,15 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If ``image_shape`` does not suit the components.
+
+    See Also
+    --------
+    parts : One model.
 
     Examples
     --------

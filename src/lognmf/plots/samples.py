@@ -60,6 +60,15 @@ def samples(
     matplotlib.figure.Figure
         Pictures in grey, lines through points, else each sample as a curve over its features.
 
+    Raises
+    ------
+    ValueError
+        If ``image_shape`` does not suit X.
+
+    See Also
+    --------
+    samples_of_sets : Several data sets.
+
     Examples
     --------
     >>> figure = samples(np.eye(4), [0, 0, 1, 1], image_shape=(2, 2), class_names=["left", "right"])
@@ -169,6 +178,10 @@ def samples_of_sets(sets: Mapping[str, tuple[Any, tuple[int, int]]], *, count: i
     -------
     matplotlib.figure.Figure
 
+    See Also
+    --------
+    samples : One data set.
+
     Examples
     --------
     >>> figure = samples_of_sets({"corners": (np.eye(4), (2, 2)), "lines": (np.eye(6), (2, 3))})
@@ -195,6 +208,11 @@ def noise_levels(sets: Mapping[str, tuple[Mapping[str, Any], tuple[int, int]]], 
     -------
     matplotlib.figure.Figure
         A row for each data set; in it the levels of one sample stand together.
+
+    See Also
+    --------
+    samples : Without noise.
+    lognmf.noise : Add noise.
 
     Examples
     --------
