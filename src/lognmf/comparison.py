@@ -49,51 +49,23 @@ _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
 
 @dataclass(frozen=True)
 class Row:
-    """Scores of one model; None where a number is not available.
+    """Scores of one model; None where a number is not available."""
 
-    Parameters
-    ----------
-    model : str
-        The paper's name.
-    class_name : str
-        Name of the estimator's class.
-    accuracy, nmi, purity : float
-        Agreement of the clusters with the true labels, if given.
-    normalized_cut : float
-        Normalised cut of the neighbour graph by the clusters; lower is better.
-    clusters : int
-        Number of clusters, which is less than requested where V has fewer distinct rows.
-    sparseness_U, sparseness_V : float
-        Hoyer's sparseness of the factors.
-    reconstruction_err : float
-        ``‖X − V Uᵀ‖_F``.
-    objective : float
-        Final value of the model's own objective; not comparable between models.
-    n_iter : int
-        Number of iterations.
-    stop_reason : str
-        Why the fit ended.
-    seconds : float
-        Wall-clock time of the fit, without building the graph, which all models share.
-    error : str
-        Why the model has no results.
-    """
-
-    model: str
+    model: str  # the paper's name
     class_name: str
-    accuracy: float | None = None
+    accuracy: float | None = None  # agreement of the clusters with the true labels, as the next two
     nmi: float | None = None
     purity: float | None = None
-    normalized_cut: float | None = None
-    clusters: int | None = None
-    sparseness_U: float | None = None
+    normalized_cut: float | None = None  # of the neighbour graph by the clusters; lower is better
+    clusters: int | None = None  # fewer than requested where V has fewer distinct rows
+    sparseness_U: float | None = None  # Hoyer's
     sparseness_V: float | None = None
-    reconstruction_err: float | None = None
-    objective: float | None = None
+    reconstruction_err: float | None = None  # ‖X − V Uᵀ‖_F
+    objective: float | None = None  # the model's own; not comparable between models
     n_iter: int | None = None
     stop_reason: str | None = None
-    seconds: float | None = None
-    error: str | None = None
+    seconds: float | None = None  # of the fit, without building the graph, which all models share
+    error: str | None = None  # why the model has no results
 
 
 def compare(

@@ -14,22 +14,12 @@ from lognmf.core.terms.protocol import DataFit, Penalty
 
 @dataclass(frozen=True)
 class Problem:
-    """Data, and a sum of terms; every model of the paper but those with rules of their own is one of these.
-
-    Parameters
-    ----------
-    data : Data
-        The samples.
-    fit : DataFit
-        How far ``V Uᵀ`` is from the data.
-    on_U, on_V : tuples of Penalty
-        What is asked of each factor; the graph is a penalty on ``V``.
-    """
+    """Data, and a sum of terms: every model of the paper that has no rule of its own."""
 
     data: Data
-    fit: DataFit
+    fit: DataFit  # how far ``V Uᵀ`` is from the data
     on_U: tuple[Penalty, ...] = ()
-    on_V: tuple[Penalty, ...] = ()
+    on_V: tuple[Penalty, ...] = ()  # the graph is one of these
 
     def value(self, U: Array, V: Array, XU: Array) -> Array:
         """Objective of every setting, shape (B,), in float64; ``XU`` is ``X @ U``."""

@@ -15,19 +15,11 @@ from lognmf.core.terms.frobenius import squared_residuals
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A batch of factorisations in progress.
+    """A batch of factorisations in progress."""
 
-    Parameters
-    ----------
-    U, V : arrays of shape (p, B, k) and (n, B, k)
-        The factors.
-    aux : tuple of arrays
-        What a rule carries from step to step; each array has the batch in its axis 1.
-    """
-
-    U: Array
-    V: Array
-    aux: tuple[Array, ...] = ()
+    U: Array  # (p, B, k)
+    V: Array  # (n, B, k)
+    aux: tuple[Array, ...] = ()  # what a rule carries from step to step, each with the batch in axis 1
 
     @property
     def batch(self) -> int:
@@ -89,28 +81,14 @@ class Rule(Steps, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Where the loop ended, for every setting b of the batch.
+    """Where the loop ended, for every setting b of the batch."""
 
-    Parameters
-    ----------
-    state : State
-        The last factors.
-    objective : ndarray of shape (B,)
-        Objective of ``state``.
-    history : dict of ndarrays
-        ``iteration`` (T,), ``seconds`` (T,) and ``objective`` (T, B), where NaN marks
-        a setting that had already ended.
-    n_iter : ndarray of shape (B,)
-        Steps made.
-    reason : list of str
-        Why each setting ended: "converged", "max_iter" or "callback".
-    """
-
-    state: State
-    objective: np.ndarray
+    state: State  # the last factors
+    objective: np.ndarray  # of ``state``, (B,)
+    # iteration (T,), seconds (T,) and objective (T, B), NaN where a setting had already ended
     history: dict[str, np.ndarray] = field(repr=False)
-    n_iter: np.ndarray
-    reason: list[str]
+    n_iter: np.ndarray  # steps made, (B,)
+    reason: list[str]  # why each setting ended: "converged", "max_iter" or "callback"
 
     def history_of(self, b: int) -> dict[str, np.ndarray]:
         """The history of setting ``b`` alone, up to its own end."""
