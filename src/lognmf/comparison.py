@@ -18,8 +18,6 @@ from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, check_finite, read_samples
 from lognmf.parameters import check_integer
 
-__all__ = ["Column", "Row", "compare", "filled_columns", "label_scores", "model_names"]
-
 
 class Column(NamedTuple):
     """A column of a table of rows: field of `Row`, number format, and which numbers are better."""

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["check_new", "fingerprint", "new_file"]
-
 
 def check_new(path: str | os.PathLike[str], *, force: bool = False) -> Path:
     """The absolute path of a file that can be written; refused if not, or if it exists and not ``force``."""

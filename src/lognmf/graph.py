@@ -12,8 +12,6 @@ from scipy.spatial.distance import cdist
 from lognmf.core.arrays import is_torch, positive, squared_row_norms, to_numpy, with_small_indices
 from lognmf.parameters import check_choice, check_integer
 
-__all__ = ["WEIGHTINGS", "Graphs", "check_graph", "knn_graph"]
-
 _SPARE = 3
 """Extra candidates per sample, so that few samples need a second, exact search."""
 

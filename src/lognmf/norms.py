@@ -15,8 +15,6 @@ from lognmf.core.terms import L21, L2Log, Log, RowNorm
 from lognmf.core.terms.robust import kept_share
 from lognmf.parameters import check_nonnegative
 
-__all__ = ["l2_log_norm", "l21_norm", "log_norm", "shrink_l2_log", "shrink_l21"]
-
 
 def log_norm(M: Any) -> float:
     """Log-norm ``Σ log(1 + |m_ij|)``, which the paper uses in place of the number of nonzeros.

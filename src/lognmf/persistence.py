@@ -19,8 +19,6 @@ from lognmf.files import new_file
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
 
-__all__ = ["load_model", "save_model"]
-
 _FORMAT = 1
 # RuntimeError: zipfile finds the file encrypted, or compressed by an unknown method.
 _DAMAGE = (BadZipFile, zlib.error, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)

@@ -20,9 +20,6 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Watcher", "with_callbacks"]
-
-
 class Watcher:
     """Called at every evaluation; prints at most once per second and asks the callbacks."""
 
