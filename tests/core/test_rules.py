@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lognmf import MODELS, knn_graph
-from lognmf.core.arrays import like, product
+from lognmf.core.arrays import product
 from lognmf.core.data import InMemory
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS
@@ -94,7 +94,3 @@ def test_a_solver_declares_what_it_is(name):
     assert isinstance(solver.takes_missing, bool)
     assert isinstance(solver.gradual, bool)
     assert callable(solver.refuses)
-
-
-def test_like_keeps_weights(X):
-    assert like([1.0], InMemory(X).pattern).dtype == X.dtype
