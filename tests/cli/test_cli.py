@@ -19,7 +19,7 @@ from lognmf.cli.options import OPTIONS
 from lognmf.cli.write import COMPARISON_FILES, FILES
 from lognmf.comparison import compare
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.terms import PENALTIES, ROW_NORMS
+from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.models.base import FactorModel
 
 blank = pytest.mark.usefixtures("no_pictures")
@@ -190,8 +190,24 @@ def test_version_and_help(run):
     assert "fit" in "".join(run()[1:])
 
 
+@blank
+def test_the_loss_of_a_model(run, here, rng):
+    np.save(here / "counts.npy", rng.poisson(2.0, (20, 6)))
+    command = ["fit", "counts.npy", "-k", "2", "--loss", "kullback-leibler", "--no-normalize"]
+    code, _, err = run(*command, "--model", "ls-nmf", "--max-iter", "5", "--out", "out")
+    assert code == 0, err
+    assert load_model(here / "out" / "model.npz").loss == "kullback-leibler"
+    code, _, err = run(*command, "--model", "nmf", "--solver", "cd", "--out", "other")
+    assert code != 0
+    assert 'minimises squared errors only; got KullbackLeibler: use solver="mu"' in " ".join(err.split())
+    code, _, err = run(*command, "--model", "rls-nmf", "--out", "other")
+    assert code != 0
+    assert "--loss" in err
+
+
 @pytest.mark.parametrize(
-    ("registry", "name"), [(PENALTIES, "huber"), (SOLVERS, "newton"), (ROW_NORMS, "l7"), (MODELS, "XNMF")]
+    ("registry", "name"),
+    [(PENALTIES, "huber"), (LOSSES, "poisson"), (SOLVERS, "newton"), (ROW_NORMS, "l7"), (MODELS, "XNMF")],
 )
 def test_help_lists_what_is_registered(run, monkeypatch, registry, name):
     monkeypatch.setitem(registry, name, next(iter(registry.values())))

@@ -13,7 +13,7 @@ from rich.console import Console
 from lognmf.cli import options
 from lognmf.cli.options import OPTIONS, interruptible, worded
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.terms import PENALTIES, ROW_NORMS
+from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.models import MODELS
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def fit(
     lam: Annotated[float | None, typer.Option(help="Weight of the neighbour graph.")] = None,
     penalty: Annotated[
         str | None, typer.Option(help=f"Sparsity penalty, one of {', '.join(PENALTIES)}.")
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option(help=f"Data term, one of {', '.join(LOSSES)} (for counts and text).")
     ] = None,
     row_norm: Annotated[
         str | None, typer.Option(help=f"Norm of the outlier part, one of {', '.join(ROW_NORMS)}.")

@@ -58,8 +58,8 @@ def check_seed(seed: int) -> None:
 # Errors --------------------------------------------------------------------------------
 
 _SAME_NAME = (
-    "alpha", "beta", "gamma", "lam", "penalty", "row_norm", "init", "solver", "unit_components", "max_iter",
-    "tol", "models", "resize", "preset", "datasets", "executor", "jobs",
+    "alpha", "beta", "gamma", "lam", "penalty", "loss", "row_norm", "init", "solver", "unit_components",
+    "max_iter", "tol", "models", "resize", "preset", "datasets", "executor", "jobs",
 )  # fmt: skip
 
 OPTIONS = {
