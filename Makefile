@@ -6,13 +6,16 @@ CPU_TORCH := torch==2.13.0
 # The tests run in several processes: one thread each.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test soak check format bench clean
 
 demo: .venv/.cli  ## all nine methods on an embedded data set; results and pictures in demo/
 	$(BIN)/lognmf compare digits --out demo --force
 
 test: .venv/.dev  ## all default tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto
+
+soak: .venv/.dev  ## an hour of random hostile cases; run it again to go on (ARGS="--minutes 10 --seed 1")
+	PYTHONPATH=tests $(BIN)/python -m hostile soak $(ARGS)
 
 check: .venv/.dev  ## formatting, lint, types, direction of imports
 	$(BIN)/ruff format --check .
