@@ -9,12 +9,13 @@ import scipy.sparse as sp
 import scipy.special
 from sklearn.decomposition import NMF, non_negative_factorization
 
+from lognmf.core.arrays import like, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS, encode
 from lognmf.core.terms import L1, KullbackLeibler, Log
-from problems import peak_numbers
+from problems import pattern, peak_numbers
 
 
 @pytest.fixture
@@ -131,6 +132,15 @@ def test_codes_of_new_samples(counts, rng, penalty):
             lambda v, x=x: divergence(x, U @ v) + cost(v), v + 0.1, bounds=[(0, None)] * 3, tol=1e-12
         )
         assert divergence(x, U @ v) + cost(v) <= best.fun + 1e-5 * abs(best.fun)
+
+
+@pytest.mark.parametrize("library", ["array-api-strict", "torch-cpu", "torch-cuda"])
+def test_codes_in_every_library(counts, rng, library):
+    U = rng.random((counts.shape[1], 3))
+    here = encode(Problem(InMemory(counts), KullbackLeibler()), U)
+    X, U = (like(F, pattern(library)) for F in (counts, U))
+    there = encode(Problem(InMemory(X), KullbackLeibler()), U)
+    np.testing.assert_allclose(to_numpy(there), here, rtol=1e-9)
 
 
 def test_codes_that_cannot_be_solved_are_refused(rng):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hostile.cases import Kind, draw, line, outcome, simplified
+from hostile.cases import Kind, completed, draw, line, outcome, simplified
 from hostile.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def main() -> int:
     summary.add_argument("--log", type=Path, default=ROOT / "soak.jsonl")
     given = parser.parse_args()
     if given.command == "repeat":
-        return _repeat(KINDS[given.kind], given.case)
+        return _repeat(KINDS[given.kind], completed(KINDS[given.kind], given.case))
     if given.command == "chunk":
         return _chunk(KINDS[given.kind], given.seed, range(given.first, given.stop))
     if given.command == "soak":

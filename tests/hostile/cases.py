@@ -71,5 +71,11 @@ def _fault(error: str | None) -> str | None:
 
 
 def line(kind: Kind, case: Case) -> str:
-    """The command that repeats a case."""
-    return f"PYTHONPATH=tests python -m hostile repeat {kind.name} '{json.dumps(case)}'"
+    """The command that repeats a case; values that are the simplest are left out."""
+    values = {name: value for name, value in case.items() if value != kind.choices[name][0]}
+    return f"PYTHONPATH=tests python -m hostile repeat {kind.name} '{json.dumps(values)}'"
+
+
+def completed(kind: Kind, case: Case) -> Case:
+    """The case that `line` gives in short."""
+    return {name: case.get(name, values[0]) for name, values in kind.choices.items()}

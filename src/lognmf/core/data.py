@@ -14,7 +14,16 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, factor_pattern, namespace, product, product_t, squared_row_norms
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    factor_pattern,
+    namespace,
+    product,
+    product_t,
+    squared_row_norms,
+    take,
+)
 
 
 class Data(Protocol):
@@ -87,8 +96,11 @@ class InMemory:
 
     def take_rows(self, index: np.ndarray) -> InMemory:
         """The samples ``index``."""
-        where = index if sp.issparse(self.X) else namespace(self.X).asarray(index)
-        return InMemory(self.X[where], None if self.M is None else self.M[where])
+
+        def rows(F: Matrix) -> Matrix:
+            return F[index] if sp.issparse(F) else take(F, index, axis=0)
+
+        return InMemory(rows(self.X), None if self.M is None else rows(self.M))
 
 
 def in_memory(data: Data) -> InMemory:

@@ -235,7 +235,7 @@ class MultiplicativeCodes:
         size = float(xp.sum(self.U)) or 1.0
         scale = self.data.times(ones) / size
         V = xp.reshape(scale, (1, n, 1)) * like(np.ones((1, 1, k)), self.U)
-        return State(self.U[:0, ...], V)
+        return State(V[:0, ...], V)
 
     def step(self, state: State) -> State:
         codes, XU = self._by_rows(state.V), self._projected
