@@ -172,9 +172,8 @@ def _summary(log: Path) -> int:
         classes = sum((Counter(record["classes"]) for record in ours), Counter())
         seconds = sum(record["seconds"] for record in ours)
         defects += classes["defect"]
-        print(
-            f"{name}: {classes.total()} cases of {KINDS[name].soak}, {seconds:.0f} s, {classes['defect']} defects"
-        )
+        cases = f"{classes.total()} cases of {KINDS[name].soak}"
+        print(f"{name}: {cases}, {seconds:.0f} s, {classes['defect']} defects")
         for word, count in sorted(classes.items(), key=lambda pair: -pair[1]):
             print(f"    {count:7d} {word}")
         for defect in [d for record in ours for d in record["defects"]]:
