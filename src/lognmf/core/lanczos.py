@@ -30,28 +30,29 @@ def leading_eigenvectors(
     ``apply`` multiplies the symmetric operator with a vector. The iterations begin with ``first`` (n,), work
     in its dtype and draw from ``rng`` where they cannot go on. Thick restarts, as Wu and Simon (2000).
     """
-    n, eps = len(first), np.finfo(first.dtype).eps
+    n = len(first)
+    rounding = n**0.5 * np.finfo(first.dtype).eps  # of a product, as a share of the largest eigenvalue
     width = min(n, max(2 * k + 1, WIDTH))
     Q = np.zeros((width + 1, n), dtype=first.dtype)  # rows are orthonormal
     H = np.zeros((width, width), dtype=first.dtype)  # Q A Qᵀ
     Q[0] = first / np.linalg.norm(first)
     kept = 0
-    for _ in range(restarts):
+    for left in reversed(range(restarts)):
         for j in range(kept, width):
             H[: j + 1, j], rest = _orthogonal(apply(Q[j]), Q[: j + 1])
             H[j, : j + 1] = H[: j + 1, j]
             coupling = np.linalg.norm(rest)
             if j + 1 == n:
                 coupling = 0.0  # all directions are there
-            elif coupling <= eps * np.abs(H).max():
+            elif coupling <= rounding * np.abs(H).max():
                 # A subspace of its own: whatever else there is, is found from a new direction.
                 coupling, rest = 0.0, _orthogonal(rng.uniform(-1, 1, n).astype(first.dtype), Q[: j + 1])[1]
                 Q[j + 1] = rest / np.linalg.norm(rest)
             else:
                 Q[j + 1] = rest / coupling
         values, S = scipy.linalg.eigh(H)
-        done = coupling * np.abs(S[-1]) <= eps * np.abs(values).max()
-        if done[-k:].all():
+        done = coupling * np.abs(S[-1]) <= rounding * np.abs(values).max()
+        if done[-k:].all() or not left:
             break
         kept = k + min(done[-k:].sum(), (width - k) // 2)
         Q[:kept], Q[kept] = S[:, -kept:].T @ Q[:width], Q[width]

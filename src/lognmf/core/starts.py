@@ -75,7 +75,8 @@ def batch(
 def _nndsvd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """Factors with exact zeros; components beyond the rank of X are zero."""
     n, p = X.shape
-    left, values, right = _leading_svd(X, min(k, n, p), rng)
+    triplets = _leading_svd(X, min(k, n, p), rng)
+    left, values, right = (_without_rounding(F, max(n, p)) for F in triplets)
     U, V = np.zeros((p, k)), np.zeros((n, k))
     for j, value in enumerate(values):
         v, u = left[:, j], right[j]
@@ -89,6 +90,11 @@ def _nndsvd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, 
         scale = np.sqrt(value * share)
         V[:, j], U[:, j] = scale * v, scale * u
     return U, V
+
+
+def _without_rounding(F: np.ndarray, count: int) -> np.ndarray:
+    """``F`` with zeros where sums of ``count`` numbers leave them but for rounding: they are to be filled."""
+    return np.where(np.abs(F) > count**0.5 * np.finfo(F.dtype).eps * np.abs(F).max(initial=0), F, 0.0)
 
 
 def _pair(v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
