@@ -20,7 +20,6 @@ from lognmf.core.arrays import (
     operator_like,
     product,
     repeated,
-    row_dot,
     scale_rows,
     take,
     total,
@@ -47,7 +46,7 @@ class GraphHalves:
         return weight * WF[rows, ...], scale_rows(self.F[rows, ...], degree[rows, :])
 
 
-BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 15, 1 << 27
+BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 16, 1 << 27
 """How many differences along edges are formed together: a cache, a card full."""
 
 
@@ -77,16 +76,18 @@ class Laplacian:
     def value(self, F: Array) -> Array:
         # As the sum of w_ij ‖v_i − v_j‖² over the edges: V is all but constant along the graph if the weight is
         # large, and of Tr(VᵀDV) − Tr(VᵀWV) no digit would be left.
-        start, end, edge_weight = self.edges
-        numbers = GPU_BLOCK_NUMBERS if on_gpu(F) else BLOCK_NUMBERS
-        step = max(1, numbers // (F.shape[1] * F.shape[2]))
-        roughness = double(self.weight) * 0
-        for first in range(0, start.shape[0], step):
-            some = slice(first, min(first + step, start.shape[0]))
-            difference = double(take(F, start[some], axis=0)) - double(take(F, end[some], axis=0))
-            squares = row_dot(difference, difference)
-            roughness = roughness + total(edge_weight[some, None] * squares, axis=0)
-        return self.weight * roughness
+        xp, (start, end, edge_weight) = namespace(F), self.edges
+        n, B, k = F.shape
+        wide, count = xp.reshape(F, (n, B * k)), start.shape[0]
+        step = max(1, (GPU_BLOCK_NUMBERS if on_gpu(F) else BLOCK_NUMBERS) // (B * k))
+        roughness = xp.zeros_like(double(wide[0, :]))
+        for first in range(0, count, step):
+            some = slice(first, min(first + step, count))
+            difference = double(take(wide, start[some], axis=0))
+            difference -= double(take(wide, end[some], axis=0))
+            difference *= difference
+            roughness = roughness + edge_weight[some] @ difference
+        return self.weight * total(xp.reshape(roughness, (B, k)), axis=1)
 
     def halves(self, F: Array) -> Halves:
         return GraphHalves(F, self.W, self.degree, self.weight)
