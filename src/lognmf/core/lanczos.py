@@ -25,7 +25,7 @@ def leading_eigenvectors(
     rng: np.random.RandomState,
     restarts: int = RESTARTS,
 ) -> np.ndarray:
-    """Orthonormal eigenvectors (n, ≤ k) of the k largest eigenvalues, the largest first; those that converged.
+    """Eigenvectors (n, ≤ k) of the k largest eigenvalues, the largest first; only those that converged.
 
     ``apply`` multiplies the symmetric operator with a vector. The iterations begin with ``first`` (n,), work
     in its dtype and draw from ``rng`` where they cannot go on. Thick restarts, as Wu and Simon (2000).
@@ -41,7 +41,7 @@ def leading_eigenvectors(
         for j in range(kept, width):
             H[: j + 1, j], rest = _orthogonal(apply(Q[j]), Q[: j + 1])
             H[j, : j + 1] = H[: j + 1, j]
-            coupling = np.linalg.norm(rest)
+            coupling = float(np.linalg.norm(rest))
             if j + 1 == n:
                 coupling = 0.0  # all directions are there
             elif coupling <= rounding * np.abs(H).max():

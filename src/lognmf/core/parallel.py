@@ -165,7 +165,7 @@ def cores() -> int:
 
 
 def _after_fork() -> None:
-    """A forked process has none of its parent's threads: it needs workers of its own, and waits for nobody."""
+    """A forked process has none of its parent's threads: it needs its own workers and waits for nobody."""
     global _LOCK
     _workers.cache_clear()
     _LOCK = threading.Lock()

@@ -48,10 +48,10 @@ def encode(problem: Problem, U: Array) -> Array:
 
 
 def _told_apart(rule: Codes, data: InMemory, U: Array, V: Array) -> Array:
-    """Codes ``V`` (n, k) of plain least squares, where the parts ``U`` (p, k) of any sign are almost dependent.
+    """Codes ``V`` (n, k) of plain least squares, where parts ``U`` (p, k) of any sign are all but dependent.
 
-    Their differences then count, and UᵀU, with the square of U's condition, has lost them. SciPy's active sets
-    work with U itself. Parts without signs cannot cancel, and need none of it.
+    Their differences then count, and UᵀU, with the square of U's condition, has lost them. SciPy's active
+    sets work with U itself. Nonnegative parts cannot cancel, and need none of it.
     """
     if rule.bounded or rule.penalty is not None or rule.row_norm is not None or rule.gram.ndim > 2:
         return V

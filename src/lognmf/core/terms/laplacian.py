@@ -74,8 +74,8 @@ class Laplacian:
         return cls(operator_like(graph, weight), like(degree, weight), weight, graph, edges)
 
     def value(self, F: Array) -> Array:
-        # As the sum of w_ij ‖v_i − v_j‖² over the edges: V is all but constant along the graph if the weight is
-        # large, and of Tr(VᵀDV) − Tr(VᵀWV) no digit would be left.
+        # As the sum of w_ij ‖v_i − v_j‖² over the edges: with a large weight V is all but constant along
+        # the graph, and of Tr(VᵀDV) − Tr(VᵀWV) no digit would be left.
         xp, (start, end, edge_weight) = namespace(F), self.edges
         n, B, k = F.shape
         wide, count = xp.reshape(F, (n, B * k)), start.shape[0]
