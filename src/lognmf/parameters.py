@@ -20,6 +20,22 @@ def check_integer(name: str, value: Any, minimum: int) -> None:
         raise ValueError(msg)
 
 
+def check_seed(name: str, value: Any) -> None:
+    """Refuse what is not an integer that NumPy takes as a seed."""
+    check_integer(name, value, 0)
+    if value >= 2**32:
+        msg = f"{name} must be an integer from 0 to 2**32 - 1; got {value}."
+        raise ValueError(msg)
+
+
+def check_random_state(value: Any) -> None:
+    """Refuse what is neither a seed nor a source of random numbers."""
+    source = value is None or value is np.random or isinstance(value, np.random.RandomState)
+    if not source and not (isinstance(value, Integral) and 0 <= int(value) < 2**32):
+        msg = f"random_state must be a seed from 0 to 2**32 - 1, a RandomState or None; got {value!r}."
+        raise ValueError(msg)
+
+
 def check_nonnegative(name: str, value: Any) -> None:
     """Refuse what is not a finite number >= 0."""
     if not isinstance(value, Real) or isinstance(value, bool):

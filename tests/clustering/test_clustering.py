@@ -57,3 +57,9 @@ def test_sparse_codes_with_wide_indices():
     V.indices, V.indptr = V.indices.astype(np.int64), V.indptr.astype(np.int64)
     labels = cluster(V, 3, random_state=0)
     assert len(set(labels[::4])) == 3
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, "seed"])
+def test_bad_seed(seed):
+    with pytest.raises(ValueError, match=f"^random_state must be a seed .* got {seed!r}"):
+        cluster(np.eye(3), 2, random_state=seed)

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
+from lognmf import SemiNMF
 from lognmf.core.loop import iterate
 from lognmf.core.rule import State
-from lognmf.core.solvers.encode import Codes
+from lognmf.core.solvers.encode import Codes, encode
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from problems import code_problem
 
@@ -44,6 +45,42 @@ def test_least_squares_of_signed_data_as_scipys(rng):
     U, X = rng.normal(size=(30, 10)), rng.normal(size=(50, 30))
     V = solve(X, U)[1].state.V[0]
     np.testing.assert_allclose(V, [nnls(U, x)[0] for x in X], atol=1e-9)
+
+
+def by_active_sets(X, U):
+    """The squared residual of every sample at its best codes."""
+    norms = np.linalg.norm(U, axis=0)
+    return np.array([nnls(U / np.where(norms > 0, norms, 1), x)[1] ** 2 for x in X])
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@given(seed=seeds, likeness=st.sampled_from([0.0, 0.9, 0.999, 1 - 1e-6, 1 - 1e-10, 1.0]))
+@settings(max_examples=40)
+def test_parts_of_any_size(signed, seed, likeness):
+    """Sizes from 1e-6 to 1e6, parts alike or dependent: the residuals are SciPy's."""
+    rng = np.random.default_rng(seed)
+    p, k = rng.integers(2, 20), rng.integers(1, 10)
+    draw = rng.normal if signed else rng.uniform
+    U = (1 - likeness) * draw(size=(p, k)) + likeness * draw(size=(p, 1))
+    U *= 10 ** rng.uniform(-6, 6, k)
+    X = draw(size=(15, p))
+    V = encode(code_problem(X), U)
+    assert (V >= 0).all()
+    found = ((X - V @ U.T) ** 2).sum(axis=1)
+    assert (found <= by_active_sets(X, U) * (1 + 1e-6) + 1e-9 * (X**2).sum(axis=1)).all()
+
+
+@given(seed=seeds, init=st.sampled_from(["kmeans", "random"]), max_iter=st.sampled_from([0, 5, 300]))
+@settings(max_examples=40)
+def test_samples_of_very_different_size(seed, init, max_iter):
+    """Every part of Semi-NMF is then almost the largest sample: the others are in their differences."""
+    rng = np.random.default_rng(seed)
+    n, p, k = rng.integers(3, 20), rng.integers(2, 12), rng.integers(1, 9)
+    X = rng.normal(size=(n, p)) * 10 ** rng.uniform(-4, 4, (n, 1))
+    model = SemiNMF(int(k), init=init, max_iter=max_iter, random_state=0).fit(X)
+    U, V = model.components_.T, model.transform(X)
+    found = ((X - V @ U.T) ** 2).sum(axis=1)
+    assert (found <= by_active_sets(X, U) * (1 + 1e-6) + 1e-9 * (X**2).sum(axis=1)).all()
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

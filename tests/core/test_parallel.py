@@ -1,13 +1,18 @@
 """One thread of BLAS for small problems, and the old number afterwards."""
 
+import multiprocessing
+import threading
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
+from lognmf import PlainNMF, cluster
 from lognmf.core import parallel
 from lognmf.core.arrays import gram, product, product_t
-from lognmf.core.parallel import SHARED_PRODUCTS, by_rows, threads_for
+from lognmf.core.parallel import SHARED_PRODUCTS, by_rows, limited, threads_for
 
 
 def numbers():
@@ -20,13 +25,11 @@ def two_threads(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     before = numbers()
-    for library in libraries:
-        library.set_num_threads(2)
+    parallel._set_blas([(library, 2) for library in libraries])
     if set(numbers()) != {2}:
         pytest.skip("this BLAS cannot be given two threads")
     yield
-    for library, number in zip(libraries, before, strict=True):
-        library.set_num_threads(number)
+    parallel._set_blas(zip(libraries, before, strict=True))
 
 
 SMALL = np.ones((1 << 11, 1 << 11)), 1
@@ -41,11 +44,9 @@ def test_small_problems_have_one():
     assert set(numbers()) == {2}
 
 
-@pytest.mark.parametrize(
-    ("X", "columns", "share"), [(*MIDDLE, True), (*WIDE, False), (sp.csr_array(WIDE[0]), 32, True)]
-)
-def test_others_keep_theirs(X, columns, share):
-    with threads_for(X, columns, share=share):
+@pytest.mark.parametrize(("X", "columns"), [MIDDLE, (sp.csr_array(WIDE[0]), 32)])
+def test_others_keep_theirs(X, columns):
+    with threads_for(X, columns):
         assert set(numbers()) == {2}
         assert not SHARED_PRODUCTS.get()
 
@@ -90,3 +91,94 @@ def test_an_error_gives_them_back():
         raise KeyError
     assert set(numbers()) == {2}
     assert not SHARED_PRODUCTS.get()
+
+
+class TestConcurrentFits:
+    """The number of BLAS's threads is one for the whole process: who comes last gives it back."""
+
+    @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 0, 2]])
+    def test_they_may_end_in_any_order(self, order):
+        threads, go = [], [threading.Event() for _ in order]
+        inside = threading.Barrier(len(order) + 1)
+
+        def fit(own):
+            with threads_for(*SMALL):
+                inside.wait()
+                own.wait()
+
+        for own in go:
+            threads.append(threading.Thread(target=fit, args=(own,), daemon=True))
+            threads[-1].start()
+        inside.wait()
+        for place in order:
+            assert set(numbers()) == {1}
+            go[place].set()
+            threads[place].join()
+        assert set(numbers()) == {2}
+
+    def test_models_and_clusterings(self, rng):
+        X = rng.random((30, 8))
+
+        def work(seed):
+            for _ in range(10):
+                PlainNMF(3, init="nndsvda", max_iter=5, random_state=seed).fit(X)
+                cluster(X, 3, random_state=seed, n_init=2)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(numbers()) == {2}
+
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+    def test_errors(self, error, rng):
+        """Of one fit, while another goes on."""
+
+        class Fails(PlainNMF):
+            def _rule(self, *args):
+                raise error
+
+        with threads_for(*SMALL):
+            with pytest.raises(error):
+                Fails(2, random_state=0).fit(rng.random((6, 5)))
+            assert set(numbers()) == {1}
+        assert set(numbers()) == {2}
+
+    @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+    def test_a_fork_during_a_fit(self):
+        """The child has none of its parent's fits."""
+        queue = multiprocessing.get_context("fork").SimpleQueue()
+
+        def child():
+            with threads_for(*SMALL):
+                queue.put(numbers())
+            queue.put(numbers())
+
+        with limited(), parallel._LOCK, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer Pythons warn of any fork beside threads
+            process = multiprocessing.get_context("fork").Process(target=child)
+            process.start()
+        process.join(60)
+        assert process.exitcode == 0
+        assert set(queue.get()) == {1}
+        assert set(queue.get()) == {2}
+
+
+def openmp_threads():
+    return {library.num_threads for library in parallel._libraries("openmp").lib_controllers}
+
+
+def test_openmp_has_no_more_than_before():
+    with limited(openmp=1), limited(openmp=2):
+        assert openmp_threads() <= {1}
+
+
+def test_kmeans_adds_up_in_one_order(rng, monkeypatch):
+    """Three threads and more add their sums in the order in which they finish."""
+    X, seen = rng.random((30000, 20)), []
+    monkeypatch.setattr("sklearn.cluster.KMeans.fit_predict", lambda *_: seen.append(openmp_threads()) or [0])
+    with parallel._libraries("openmp").limit(limits=4):
+        cluster(X, 20)
+        cluster(X[:100], 20)
+    assert seen == [{2}, {1}]

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lognmf.core.data import InMemory
@@ -108,6 +108,46 @@ class TestSolver:
         for F in (state.U, state.V):
             assert ((tiny <= F) | (F == 0)).all()
         assert (state.U == 0).any()
+
+
+def in_long_double(X, W, U, V, *, alpha, beta, lam):
+    """The objective with log penalties by its definition, for one setting."""
+    X, W, U, V = (np.asarray(F, dtype=np.longdouble) for F in (X, W, U, V))
+    i, j = np.nonzero(W)
+    rough = (W[i, j][:, None] * (V[i] - V[j]) ** 2).sum() / 2
+    sparse = alpha * np.log1p(U).sum() + beta * np.log1p(V).sum()
+    return float(((X - V @ U.T) ** 2).sum() + lam * rough + sparse)
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**16),
+    lam=st.sampled_from([0.0, *10.0 ** np.arange(-2, 13)]),
+    size=st.sampled_from([1e-3, 1.0, 1e3]),
+    fits=st.booleans(),
+    unit=st.booleans(),
+    sparsity=st.sampled_from([0.0, 1e-3, 10.0]),
+)
+def test_the_objective_is_exact_and_never_rises_however_large_the_graphs_weight(
+    seed, lam, size, fits, unit, sparsity
+):
+    rng = np.random.default_rng(seed)
+    X = size * (rng.random((14, 3)) @ rng.random((3, 9)) if fits else samples(rng, 14, 9))
+    W = knn_graph(X, 3)
+    weights = {"alpha": np.array([sparsity]), "beta": np.array([sparsity]), "lam": np.array([lam])}
+    terms = regularised(InMemory(X), fit_of("frobenius", np.ones(1)), W=W, penalty="log", **weights)
+    rule = SOLVERS["mu"].of(terms, unit)
+    state, previous = rule.start(rng.random((9, 1, 3)), rng.random((14, 1, 3))), np.inf
+    rounding = 1e-25 * np.sum(X**2)  # of a fit that is as close as float64 allows
+    for step in range(400):
+        if step < 50 or step % 10 == 0:
+            value, V, U = rule.value(state)[0], state.V[:, 0], state.U[:, 0]
+            plain = {name: weight[0] for name, weight in weights.items()}
+            exact = in_long_double(X, W.toarray(), U, V, **plain)
+            assert abs(value - exact) <= 1e-9 * exact + rounding
+            assert value <= previous * (1 + 1e-10) + rounding
+            previous = value
+        state = rule.step(state)
 
 
 @pytest.mark.parametrize("fit", [*LOSSES, *ROW_NORMS])

@@ -69,3 +69,21 @@ def test_a_batch_begins_with_the_single_draw(rng):
         np.testing.assert_array_equal(one[:, 0], many[:, 0])
         assert not np.array_equal(many[:, 0], many[:, 1])
         assert ((many >= 0) & (many < 1)).all()
+
+
+@pytest.mark.parametrize("name", ["nndsvda", "nndsvdar"])
+def test_rounding_does_not_decide_what_is_filled(name, rng):
+    """Features without entries have no part in the singular vectors, but for rounding."""
+    X = np.pad(rng.random((60, 30)), ((0, 8), (0, 8)))
+    for seed in range(5):
+        for F in STARTS[name](X, 4, np.random.RandomState(seed)):
+            assert F.min() > 1e-5 * F.mean()
+
+
+@pytest.mark.parametrize("shape", [(60, 30), (30, 60), (12, 6)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_components_beyond_the_rank_are_filled(shape, dtype, rng):
+    X = (rng.random((shape[0], 2)) @ rng.random((2, shape[1]))).astype(dtype)
+    for F in STARTS["nndsvda"](X, 5, np.random.RandomState(0)):
+        assert (F[:, 2:] == F[0, 2]).all()
+        assert (F[:, :2].std(axis=0) > 0).all()

@@ -88,6 +88,25 @@ def test_roughness_of_nearly_constant_codes_in_float32(rng):
     np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("weighting", ["binary", "heat"])
+def test_roughness_keeps_its_digits(weighting, rng):
+    """Against the definition in long double, however little the codes differ."""
+    from lognmf.core.terms import Laplacian
+    from lognmf.graph import knn_graph
+
+    W = knn_graph(samples(rng, 40, 9), 5, weighting=weighting)
+    W.setdiag(rng.random(40))  # loops, which count for nothing
+    V = 1 + 10.0 ** -np.arange(2, 14, 2)[:, None] * rng.random((40, 6, 3))
+    exact, dense = V.astype(np.longdouble), W.toarray().astype(np.longdouble)
+    L = np.diag(dense.sum(axis=1)) - dense
+    expected = [0.7 * np.trace(exact[:, b].T @ L @ exact[:, b]) for b in range(2)]  # cancels too
+    value = Laplacian.of(W, np.full(6, 0.7)).value(V)
+    np.testing.assert_allclose(value[:2], np.array(expected, dtype=float), rtol=1e-9)
+    i, j = np.nonzero(dense)
+    pairs = (dense[i, j][:, None, None] * (exact[i] - exact[j]) ** 2).sum(axis=(0, 2)) / 2
+    np.testing.assert_allclose(value, (0.7 * pairs).astype(float), rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", list(PENALTIES))
 def test_one_coordinate_descends(name, rng):
     """`minimise` never goes up, and from its answer nothing near is better."""

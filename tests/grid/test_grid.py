@@ -139,6 +139,7 @@ BAD = {
     "unknown weight": ({"grid": {"mu": [1.0]}}, ValueError, "has no parameter 'mu'; it has"),
     "empty": ({"grid": []}, ValueError, "grid is empty"),
     "negative": ({"grid": {"lam": [1.0, -1.0]}}, ValueError, "lam must be a finite number >= 0; got -1"),
+    "seed too large": ({"seeds": [0, 2**32]}, ValueError, r"from 0 to 2\*\*32 - 1; got 4294967296"),
     "seeds in the grid": ({"grid": {"random_state": [1]}}, ValueError, "use seeds instead"),
     "no seeds": ({"seeds": []}, ValueError, "seeds must be different integers"),
     "seeds twice": ({"seeds": [1, 1]}, ValueError, "seeds must be different integers"),

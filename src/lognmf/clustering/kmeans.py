@@ -19,7 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lognmf.clustering.lloyd import SLACK, Points, assign, first, first_least, lloyd, pick
 from lognmf.core.arrays import Array, is_torch, join, like, namespace, on_gpu, to_numpy, with_small_indices
-from lognmf.core.parallel import threads_for
+from lognmf.core.parallel import SMALL_PRODUCT, limited, operations
+from lognmf.parameters import check_random_state
 
 _MEMORY = {"cpu": 2**24, "accelerator": 2**32}
 """Bytes for temporaries: small enough for a CPU's caches (`benchmarks/kmeans.py --memory 256` is half as
@@ -48,7 +49,7 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     Raises
     ------
     ValueError
-        If V is not a matrix, or ``n_clusters`` is not from 1 to n.
+        If V is not a matrix, ``n_clusters`` is not from 1 to n, or ``random_state`` is no seed.
 
     See Also
     --------
@@ -69,8 +70,11 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     if not (whole and 1 <= n_clusters <= n):
         msg = f"n_clusters must be an integer from 1 to {n}, the number of samples; got {n_clusters!r}."
         raise ValueError(msg)
+    check_random_state(random_state)
     kmeans = KMeans(n_clusters, n_init=n_init, random_state=random_state)
-    with warnings.catch_warnings(), threads_for(V, n_clusters, share=False):
+    # scikit-learn's threads add their sums in the order in which they finish: of two, a + b is b + a.
+    threads = 1 if operations(V, n_clusters) <= SMALL_PRODUCT else 2
+    with warnings.catch_warnings(), limited(threads):
         # Equal codes belong together, and fewer clusters are then expected.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
         labels = kmeans.fit_predict(V)

@@ -15,7 +15,8 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,28 +42,69 @@ WIDE_PRODUCT = 1 << 28
 
 
 @contextmanager
-def threads_for(X: Any, columns: int, *, share: bool = True) -> Iterator[None]:
-    """Choose who uses threads inside, where the largest product is that of ``X`` with so many columns.
-
-    Without ``share`` wide products are left to BLAS.
-    """
-    operations = 2 * (X.nnz if sp.issparse(X) else math.prod(X.shape)) * columns
-    shared = share and operations >= WIDE_PRODUCT and isinstance(X, np.ndarray) and own_threads() > 1
+def threads_for(X: Any, columns: int) -> Iterator[None]:
+    """Choose who uses threads inside, where the largest product is that of ``X`` with so many columns."""
+    size = operations(X, columns)
+    shared = size >= WIDE_PRODUCT and isinstance(X, np.ndarray) and own_threads() > 1
     on_cpu = isinstance(X, np.ndarray) or sp.issparse(X)
-    if not on_cpu or (operations > SMALL_PRODUCT and not shared):
+    if not on_cpu or (size > SMALL_PRODUCT and not shared):
         yield
         return
     token = SHARED_PRODUCTS.set(shared)
     try:
-        with _controller().limit(limits=1):
+        with limited():
             yield
     finally:
         SHARED_PRODUCTS.reset(token)
 
 
+def operations(X: Any, columns: int) -> int:
+    """Floating-point operations of a product of ``X`` with so many columns."""
+    return 2 * (X.nnz if sp.issparse(X) else math.prod(X.shape)) * columns
+
+
+_LOCK = threading.Lock()
+_HOLDERS: set[object] = set()  # one for each limit of BLAS that is in force
+_BEFORE: list[tuple[Any, int]] = []  # its libraries that had several threads before, and how many
+
+
+@contextmanager
+def limited(openmp: int = 1) -> Iterator[None]:
+    """Inside, BLAS has one thread and OpenMP at most ``openmp``.
+
+    BLAS has one number for the whole process, and limits of several threads overlap: the first one notes the
+    number, the last one to end gives it back. OpenMP has a number for each thread.
+    """
+    holder = object()
+    fewest = min([openmp, *(library.num_threads for library in _libraries("openmp").lib_controllers)])
+    with _libraries("openmp").limit(limits=fewest):
+        try:
+            with _LOCK:
+                if not _BEFORE:
+                    numbers = [(blas, blas.num_threads) for blas in _libraries("blas").lib_controllers]
+                    _BEFORE.extend((blas, number) for blas, number in numbers if number > 1)
+                _HOLDERS.add(holder)
+                _set_blas([(blas, 1) for blas, _ in _BEFORE])
+            yield
+        finally:
+            with _LOCK:
+                _HOLDERS.discard(holder)
+                if not _HOLDERS:
+                    _set_blas(_BEFORE)
+                    _BEFORE.clear()
+
+
+def _set_blas(numbers: Iterable[tuple[Any, int]]) -> None:
+    for blas, number in numbers:
+        blas.set_num_threads(number)
+        if hasattr(blas, "clear_controlling_thread"):
+            # Newer versions of threadpoolctl let only the thread that has set a number set another one.
+            blas.clear_controlling_thread()
+
+
 @functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _libraries(kind: str) -> ThreadpoolController:
+    return ThreadpoolController().select(user_api=kind)
 
 
 def by_rows(function: Callable[[slice], Any], F: Any) -> Any:
@@ -122,6 +164,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _after_fork() -> None:
+    """A forked process has none of its parent's threads: it needs its own workers and waits for nobody."""
+    global _LOCK
+    _workers.cache_clear()
+    _LOCK = threading.Lock()
+    _HOLDERS.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    # A forked process has none of its parent's threads: it needs workers of its own.
-    os.register_at_fork(after_in_child=_workers.cache_clear)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-import scipy.sparse.linalg
 
 from lognmf.core.arrays import Matrix, factor_pattern, like, product, to_numpy
+from lognmf.core.lanczos import leading_eigenvectors
 
 Start = Callable[[Matrix, int, np.random.RandomState], tuple[np.ndarray, np.ndarray]]
 """``(X, k, rng) -> U (p, k), V (n, k)`` in NumPy float64, drawing only from ``rng``."""
@@ -75,7 +75,8 @@ def batch(
 def _nndsvd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """Factors with exact zeros; components beyond the rank of X are zero."""
     n, p = X.shape
-    left, values, right = _leading_svd(X, min(k, n, p), rng)
+    triplets = _leading_svd(X, min(k, n, p), rng)
+    left, values, right = (_without_rounding(F, max(n, p)) for F in triplets)
     U, V = np.zeros((p, k)), np.zeros((n, k))
     for j, value in enumerate(values):
         v, u = left[:, j], right[j]
@@ -91,6 +92,11 @@ def _nndsvd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, 
     return U, V
 
 
+def _without_rounding(F: np.ndarray, count: int) -> np.ndarray:
+    """``F`` with zeros where sums of ``count`` numbers leave them but for rounding: they are to be filled."""
+    return np.where(np.abs(F) > count**0.5 * np.finfo(F.dtype).eps * np.abs(F).max(initial=0), F, 0.0)
+
+
 def _pair(v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Unit vectors along ``v`` and ``u``, and the product of their lengths."""
     length_v, length_u = np.linalg.norm(v), np.linalg.norm(u)
@@ -102,19 +108,28 @@ def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndar
     n, p = X.shape
     if not sp.issparse(X):
         X = to_numpy(X)
-    if X.max() == 0:
+    largest = X.max()
+    if largest == 0:
         return np.zeros((n, 0)), np.zeros(0), np.zeros((0, p))
-    v0 = rng.uniform(size=min(n, p)).astype(X.dtype)
-    try:
-        if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
-            left, values, right = _dense_svd(X)
-        else:
-            left, values, right = scipy.sparse.linalg.svds(X, k=k, v0=v0)
-    except scipy.sparse.linalg.ArpackError:  # entries so small that their squares vanish
-        left, values, right = _dense_svd(X)
-    order = np.argsort(values)[::-1][:k]
-    return left[:, order], values[order], right[order]
+    first = rng.uniform(size=min(n, p)).astype(X.dtype)
+    if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
+        left, values, right = scipy.linalg.svd(X.toarray() if sp.issparse(X) else X, full_matrices=False)
+        return left[:, :k], values[:k], right[:k]
+    if n < p:
+        right, values, left = _leading_svd_tall(X.T, k, first, largest, rng)
+        return left.T, values, right.T
+    return _leading_svd_tall(X, k, first, largest, rng)
 
 
-def _dense_svd(X: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return scipy.linalg.svd(X.toarray() if sp.issparse(X) else X, full_matrices=False)
+def _leading_svd_tall(
+    X: Matrix, k: int, first: np.ndarray, largest: float, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same for n ≥ p, from the eigenvectors of XᵀX."""
+
+    def gram(v: np.ndarray) -> np.ndarray:
+        # Divided by the largest entry twice, since squares may vanish or overflow.
+        return X.T @ ((X @ v) / largest) / largest
+
+    space = leading_eigenvectors(gram, first, k, rng)
+    left, values, turned = scipy.linalg.svd(X @ space, full_matrices=False)
+    return left, values, turned @ space.T

@@ -24,7 +24,7 @@ from lognmf.graph import Graphs
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
 from lognmf.models.validation import Samples, check_samples
-from lognmf.parameters import check_integer
+from lognmf.parameters import check_integer, check_seed
 
 Pair: TypeAlias = tuple[dict[str, Any], int]
 """A setting and a seed: the key of a row."""
@@ -94,7 +94,7 @@ def check_seeds(seeds: Iterable[int]) -> list[int]:
     """Seeds as a list of different integers."""
     seeds = list(seeds)
     for seed in seeds:
-        check_integer("each of seeds", seed, 0)
+        check_seed("each of seeds", seed)
     if not seeds or len(set(seeds)) < len(seeds):
         msg = f"seeds must be different integers, at least one; got {seeds}."
         raise ValueError(msg)

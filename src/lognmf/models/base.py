@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core import starts
@@ -25,7 +24,7 @@ from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callback
 from lognmf.models.engine import Fits, draw, fit_batch
 from lognmf.models.starts import spectral
 from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_samples
-from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative
+from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative, check_random_state
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
 

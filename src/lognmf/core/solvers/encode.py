@@ -8,14 +8,16 @@ The data enter only through ``X @ U``.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any
 
 import array_api_compat
 import numpy as np
+from scipy.optimize import nnls
 
-from lognmf.core.arrays import Array, gram, namespace, row_dot, take, to_numpy
-from lognmf.core.data import in_memory
+from lognmf.core.arrays import Array, double, gram, like, namespace, row_dot, take, to_numpy
+from lognmf.core.data import InMemory, in_memory
 from lognmf.core.loop import iterate
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
@@ -41,7 +43,32 @@ def encode(problem: Problem, U: Array) -> Array:
     else:
         rule = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
         state, limits = rule.start(), {"max_iter": 5000, "tol": 1e-10, "eval_every": 10}
-    return iterate(rule, state, **limits).state.V[0, ...]
+    V = iterate(rule, state, **limits).state.V[0, ...]
+    return _told_apart(rule, in_memory(problem.data), U, V) if isinstance(rule, Codes) else V
+
+
+def _told_apart(rule: Codes, data: InMemory, U: Array, V: Array) -> Array:
+    """Codes ``V`` (n, k) of plain least squares, where parts ``U`` (p, k) of any sign are all but dependent.
+
+    Their differences then count, and UᵀU, with the square of U's condition, has lost them. SciPy's active
+    sets work with U itself. Nonnegative parts cannot cancel, and need none of it.
+    """
+    if rule.bounded or rule.penalty is not None or rule.row_norm is not None or rule.gram.ndim > 2:
+        return V
+    parts = to_numpy(double(U))
+    scale = np.linalg.norm(parts, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    Q, R = np.linalg.qr(parts / scale)
+    sizes = np.linalg.svd(R, compute_uv=False)
+    if len(sizes) == U.shape[1] and sizes[-1] > float(namespace(U).finfo(U.dtype).eps) ** (1 / 3) * sizes[0]:
+        return V
+    codes = to_numpy(double(V)) * scale
+    for own, x in zip(codes, to_numpy(double(data.times(like(Q[:, None, :], U))))[:, 0, :], strict=True):
+        with contextlib.suppress(RuntimeError):  # too many steps: what is there is kept
+            better, distance = nnls(R, x)
+            if distance < np.linalg.norm(x - R @ own):
+                own[:] = better
+    return like(codes / scale, V)
 
 
 BLOCK_NUMBERS = 1 << 16  # entries of the k×k systems that are solved together

@@ -82,9 +82,9 @@ def squared_residuals(
     """``r_i² = ‖x_i − U v_i‖²`` of every sample and setting, shape (n, B).
 
     The short form ``‖x‖² − 2 (XU)·v + vᵀ(UᵀU)v`` needs no product with ``X``, but loses
-    digits where the fit is close. Samples where it may have lost more than half of
-    them are taken explicitly, in small blocks; ``matter_above`` (B,) says below
-    which value nobody looks, so that no work is spent there.
+    digits where the fit is close. Samples where it may be off by more than 1e-9 of itself (in float32,
+    by more than half of the digits) are taken explicitly, in small blocks; ``matter_above`` (B,) says
+    below which value nobody looks, so that no work is spent there.
     """
     xp = namespace(U)
     size = block.squared_norms[:, None]
@@ -101,7 +101,7 @@ def squared_residuals(
         short = by_rows(short_form, V)
     else:
         short = compiled.squared_residuals(block.squared_norms, V, XU, mix(V, UU))
-    doubtful = short < float(xp.finfo(U.dtype).eps) ** 0.5 * size
+    doubtful = short < max(1e-6, float(xp.finfo(U.dtype).eps) ** 0.5) * size
     if matter_above is not None:
         doubtful = doubtful & (short > matter_above)
     if not bool(xp.any(doubtful)):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
+import array_api_compat
 import numpy as np
 import scipy.sparse as sp
 
@@ -14,8 +15,9 @@ from lognmf.core.arrays import (
     Matrix,
     double,
     like,
+    namespace,
+    on_gpu,
     operator_like,
-    positive,
     product,
     repeated,
     scale_rows,
@@ -44,6 +46,10 @@ class GraphHalves:
         return weight * WF[rows, ...], scale_rows(self.F[rows, ...], degree[rows, :])
 
 
+BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 16, 1 << 27
+"""How many differences along edges are formed together: a cache, a card full."""
+
+
 @dataclass(frozen=True)
 class Laplacian:
     """``weight · Tr(Vᵀ L V)``: neighbours in the graph W get similar rows in ``V``."""
@@ -51,22 +57,37 @@ class Laplacian:
     W: Matrix
     degree: Array = field(repr=False)
     weight: Array
-    exact_W: Matrix = field(repr=False)  # in float64, for values
+    graph: sp.csr_array = field(repr=False)  # W as it was given, in float64
+    edges: tuple[Array, Array, Array] = field(repr=False)  # both ends and the weight of each edge, (E,)
 
     quadratic: ClassVar[bool] = True
 
     @classmethod
     def of(cls, W: sp.sparray, weight: Array) -> Laplacian:
         """The term for the symmetric sparse graph ``W`` (n, n)."""
-        degree = np.asarray(W.sum(axis=1)).reshape(-1)
-        return cls(operator_like(W, weight), like(degree, weight), weight, operator_like(W, double(weight)))
+        graph = sp.csr_array(W, dtype=np.float64)
+        degree = np.asarray(graph.sum(axis=1)).reshape(-1)
+        upper = sp.triu(graph, 1, format="coo")
+        xp, device = namespace(weight), array_api_compat.device(weight)
+        ends = (xp.asarray(end.astype(np.int64), device=device) for end in upper.coords)
+        edges = (*ends, like(upper.data, double(weight)))
+        return cls(operator_like(graph, weight), like(degree, weight), weight, graph, edges)
 
     def value(self, F: Array) -> Array:
-        # Where V is all but constant along the graph, D V and W V all but cancel: float32 would
-        # leave nothing of the difference, and even float64 may leave it slightly negative.
-        F = double(F)
-        roughness = (double(self.degree)[:, None, None] * F - product(self.exact_W, F)) * F
-        return self.weight * positive(total(roughness, axis=(0, 2)))
+        # As the sum of w_ij ‖v_i − v_j‖² over the edges: with a large weight V is all but constant along
+        # the graph, and of Tr(VᵀDV) − Tr(VᵀWV) no digit would be left.
+        xp, (start, end, edge_weight) = namespace(F), self.edges
+        n, B, k = F.shape
+        wide, count = xp.reshape(F, (n, B * k)), start.shape[0]
+        step = max(1, (GPU_BLOCK_NUMBERS if on_gpu(F) else BLOCK_NUMBERS) // (B * k))
+        roughness = xp.zeros_like(double(wide[0, :]))
+        for first in range(0, count, step):
+            some = slice(first, min(first + step, count))
+            difference = double(take(wide, start[some], axis=0))
+            difference -= double(take(wide, end[some], axis=0))
+            difference *= difference
+            roughness = roughness + edge_weight[some] @ difference
+        return self.weight * total(xp.reshape(roughness, (B, k)), axis=1)
 
     def halves(self, F: Array) -> Halves:
         return GraphHalves(F, self.W, self.degree, self.weight)

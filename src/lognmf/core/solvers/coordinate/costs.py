@@ -37,7 +37,7 @@ class Costs:
         from lognmf.core.solvers.coordinate import compiled  # numba takes a while to import
 
         graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
-        rows = coloured(graphs[0].exact_W) if graphs else without_edges(problem.data.shape[0])
+        rows = coloured(graphs[0].graph) if graphs else without_edges(problem.data.shape[0])
         return cls(problem, rows, compiled)
 
     # The penalties ---------------------------------------------------------------------
