@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import MODELS, GraphNMF, WeightedNMF, cluster, knn_graph, metrics, noise
+from lognmf import MODELS, GraphNMF, PlainNMF, WeightedNMF, cluster, knn_graph, log_norm, metrics, noise
 from lognmf.parameters import check_sparse
 
 GOOD = (np.arange(144.0).reshape(12, 12) % 7) * (np.arange(144).reshape(12, 12) % 5 > 0)
@@ -89,7 +89,7 @@ def test_room_for_more_entries_is_no_fault():
 BROKEN = sparse("csr", COMPRESSED["index too large"])
 PLACES = {
     **{f"fit {name}": lambda cls=cls: cls(2).fit(BROKEN) for name, cls in MODELS.items() if cls._sparse},
-    "transform": lambda: MODELS["NMF"](2, max_iter=2, random_state=0).fit(GOOD).transform(BROKEN),
+    "transform": lambda: PlainNMF(2, max_iter=2, random_state=0).fit(GOOD).transform(BROKEN),
     "mask": lambda: WeightedNMF(2).fit(sp.csr_array(GOOD), mask=BROKEN),
     "mask of dense X": lambda: WeightedNMF(2).fit(GOOD, mask=BROKEN),
     "graph": lambda: GraphNMF(2, graph=BROKEN).fit(GOOD),
@@ -107,3 +107,18 @@ def test_wherever_users_hand_one_over(place):
         ValueError, match=r"is a broken sparse matrix: an index lies outside its 12×12 entries"
     ):
         place()
+
+
+TENSORS = {
+    "V": lambda V: PlainNMF(12, max_iter=2, random_state=0).fit(GOOD).inverse_transform(V),
+    "mask": lambda mask: WeightedNMF(2).fit(GOOD, mask=mask),
+    "M": log_norm,
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_sparse_tensors_are_refused_in_words(name):
+    tensor = pytest.importorskip("torch").tensor(GOOD).to_sparse()
+    told = rf"{name} must be a dense tensor; got layout torch.sparse_coo. Use {name}\.to_dense\(\)"
+    with pytest.raises(TypeError, match=told):
+        TENSORS[name](tensor)

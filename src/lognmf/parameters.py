@@ -66,6 +66,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(msg)
 
 
+def check_layout(name: str, X: Any) -> None:
+    """Refuse a torch tensor that is not dense."""
+    if str(layout := getattr(X, "layout", "torch.strided")) != "torch.strided":
+        msg = f"{name} must be a dense tensor; got layout {layout}. Use {name}.to_dense()."
+        raise TypeError(msg)
+
+
 def check_sparse(name: str, M: Any) -> None:
     """Refuse a sparse matrix whose parts contradict each other: SciPy would leave its arrays' memory."""
     if not sp.issparse(M):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.core.data import InMemory
-from lognmf.parameters import check_integer, check_sparse
+from lognmf.parameters import check_integer, check_layout, check_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +162,7 @@ def _real(mask: Any) -> Any:
         msg = f"mask must hold numbers or truth values, one for every entry of X; got {given.dtype}."
         raise TypeError(msg)
     check_sparse("mask", given)
+    check_layout("mask", given)
     return given
 
 
@@ -222,6 +223,7 @@ def check_codes(V: Any) -> Array:
     """Codes to be turned into samples: finite, of float32 or float64."""
     if not is_torch(V):
         return check_array(V, dtype=[np.float64, np.float32], input_name="V")
+    check_layout("V", V)
     xp = namespace(V)
     if xp.isdtype(V.dtype, "complex floating"):
         msg = f"V must hold real numbers; got {V.dtype}."
