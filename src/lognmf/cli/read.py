@@ -17,7 +17,7 @@ from sklearn import config_context
 from sklearn.preprocessing import normalize
 
 from lognmf import datasets
-from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, parsing
+from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, load_npy, parsing
 from lognmf.datasets import Dataset
 from lognmf.datasets.places import is_archive
 from lognmf.files import fingerprint
@@ -221,7 +221,7 @@ def _read_labels(labels: str, path: Any) -> np.ndarray:
     file = Path(labels)
     if file.suffix.lower() == ".npy":
         with parsing(file):
-            return as_vector(np.load(file, allow_pickle=False))
+            return as_vector(load_npy(file))
     if file.suffix.lower() not in (".csv", ".txt"):
         msg = f"The label file {labels} must be a csv, txt or npy file with one label per line."
         raise ValueError(msg)
