@@ -16,10 +16,10 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def most_bytes(packed: int) -> int:
-    """Bytes that ``packed`` bytes may become: LOGNMF_MAX_BYTES, else 1 GiB or 100 times as many, if more."""
+    """Bytes that ``packed`` bytes may become: LOGNMF_MAX_BYTES, else 256 MiB or 100 times as many, if more."""
     named = os.environ.get(LIMIT_VARIABLE)
     if named is None:
-        return max(1 << 30, 100 * packed)
+        return max(1 << 28, 100 * packed)
     if not named.isdecimal():
         msg = f"{LIMIT_VARIABLE} must be a number of bytes; got {named!r}."
         raise ValueError(msg)

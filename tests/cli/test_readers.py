@@ -466,10 +466,8 @@ def test_a_sparse_npz_whose_indices_lead_out(tmp_path, X, form, index):
 
 
 def test_sparse_labels_are_checked_too(tmp_path, X):
-    y, huge = (
-        sp.csc_array(np.arange(1.0, 8)[:, None]),
-        sp.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6)),
-    )
+    y = sp.csc_array(np.arange(1.0, 8)[:, None])
+    huge = sp.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6))
     y.indices[2] = 10**6
     scipy.io.savemat(tmp_path / "x.mat", {"X": X, "y": y})
     with pytest.raises(ValueError, match="is a broken sparse matrix"):
