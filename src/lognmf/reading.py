@@ -16,7 +16,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def most_bytes(packed: int) -> int:
-    """Bytes that ``packed`` bytes may become: LOGNMF_MAX_BYTES, else 256 MiB or 100 times as many, if more."""
+    """Bytes that ``packed`` bytes may become: LOGNMF_MAX_BYTES, else 100 times as many or 256 MiB."""
     named = os.environ.get(LIMIT_VARIABLE)
     if named is None:
         return max(1 << 28, 100 * packed)

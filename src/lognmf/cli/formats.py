@@ -19,7 +19,7 @@ from scipy.io.matlab import matfile_version
 
 from lognmf.datasets import Dataset
 from lognmf.parameters import check_sparse
-from lognmf.reading import check_npy, check_npz, check_unpacked, most_bytes, reason
+from lognmf.reading import check_npy, check_npz, check_unpacked, most_bytes, printable, reason
 
 _DATA_NAMES = ("X", "data", "fea", "arr_0")
 _LABEL_NAMES = ("y", "labels", "gnd", "target")
@@ -278,7 +278,8 @@ def _dataset(X: Any, y: np.ndarray | None, path: Path, names: tuple[str, ...] | 
         with parsing(path):
             check_unpacked(8 * X.shape[0], path.stat().st_size)  # rows without entries cost bytes too
         X = sp.csr_array(X)
-    return Dataset(X, y, name=path.stem, title=path.stem, feature_names=names)
+    names = None if names is None else tuple(map(printable, names))
+    return Dataset(X, y, name=printable(path.stem), title=printable(path.stem), feature_names=names)
 
 
 FORMATS: dict[str, Callable[[Path, str | None], Dataset]] = {

@@ -135,7 +135,7 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).lower().endswith(ENDINGS)
 
 
-def unpack(path: Path, folder: Path, *, most_files: int = 100_000) -> None:
+def unpack(path: Path, folder: Path, *, most_files: int = 1_000_000) -> None:
     """Unpack a zip or tar archive into an empty folder; refuse a suspicious one before writing anything."""
     if any(folder.iterdir()):
         msg = f"{folder} is not empty: unpack {path} into an empty folder."
