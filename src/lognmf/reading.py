@@ -12,6 +12,7 @@ import numpy as np
 
 LIMIT_VARIABLE = "LOGNMF_MAX_BYTES"
 
+_LONGEST = 300
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -84,5 +85,11 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """The message of ``error`` in one line, without a full stop; its type where it has none."""
-    return printable(" ".join(str(error).split())).rstrip(".") or type(error).__name__
+    """The message of ``error`` in one short line, without a full stop; its type where it has none."""
+    return short(" ".join(str(error).split())).rstrip(".") or type(error).__name__
+
+
+def short(text: str) -> str:
+    """What can be printed of ``text``, without the middle where it is long: messages quote whole headers."""
+    text = printable(text)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"

@@ -14,7 +14,7 @@ import numpy as np
 from lognmf.datasets.places import is_archive, unpack
 from lognmf.datasets.registry import Dataset
 from lognmf.parameters import check_integer
-from lognmf.reading import check_unpacked, printable, reason
+from lognmf.reading import check_unpacked, printable, reason, short
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pbm", ".pnm", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 """How the names of pictures end."""
@@ -91,7 +91,7 @@ def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -
         grey = _grey(picture, folder, resize)
         shape = shape or grey.shape
         if grey.shape != shape:
-            names = [printable(str(path.relative_to(folder))) for path in (pictures[0][0], picture)]
+            names = [short(str(path.relative_to(folder))) for path in (pictures[0][0], picture)]
             sizes = ["x".join(map(str, size)) for size in (shape, grey.shape)]
             msg = (
                 f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), "
@@ -187,6 +187,6 @@ def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.nda
                 )
             return np.asarray(image, dtype=np.float64)
     except Exception as error:  # damaged pictures fail in many ways
-        name = printable(str(picture.relative_to(folder)))
+        name = short(str(picture.relative_to(folder)))
         msg = f"The picture {name} cannot be read: {reason(error)}. Replace or remove it."
         raise ValueError(msg) from error

@@ -14,7 +14,7 @@ from typing import Self
 
 from lognmf.datasets.registry import Entry, File
 from lognmf.files import fingerprint
-from lognmf.reading import check_unpacked, printable, reason
+from lognmf.reading import check_unpacked, reason, short
 
 DATA_VARIABLE = "LOGNMF_DATA"
 CACHE_VARIABLE = "LOGNMF_CACHE"
@@ -171,7 +171,7 @@ def _check(path: Path, files: Iterable[tuple[str, int, str | None]], most_files:
         size += length
         fault = fault or _name_fault(name) or ("comes twice" if name in seen else None)
         if fault:
-            msg = f"{path} is not unpacked, because {printable(name)!r} in it {fault}: it may be an attack."
+            msg = f"{path} is not unpacked, because {short(name)!r} in it {fault}: it may be an attack."
             raise _RefusedError(msg)
         seen.add(name)
         if len(seen) > most_files:
