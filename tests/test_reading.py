@@ -80,3 +80,18 @@ def test_the_same_array_twice(tmp_path):
 def test_names_fit_to_print(name, shown):
     assert printable(name) == shown
     printable(name).encode()
+
+
+@pytest.mark.parametrize("comment", [b"", b"a word at the end"])
+def test_a_zip_that_lost_a_member(tmp_path, comment):
+    """One flipped bit turns the next entry of the table of contents into a remark on this one."""
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        for name in "Xy":
+            archive.writestr(f"{name}.npy", npy(DICT % "(0,)"))
+        archive.comment = comment
+    check_npz(tmp_path / "x.npz")
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[content.index(b"PK\x01\x02") + 32] = 46 + len("y.npy")
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(ValueError, match="it should hold 2 files, and its table of contents lists 1"):
+        check_npz(tmp_path / "x.npz")

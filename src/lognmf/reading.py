@@ -6,6 +6,7 @@ import math
 import os
 import re
 import zipfile
+from pathlib import Path
 from typing import IO
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 LIMIT_VARIABLE = "LOGNMF_MAX_BYTES"
 
 _LONGEST = 300
+_END_OF_ZIP, _ELSEWHERE = 22, 0xFFFF
+"""Bytes of the last record of a zip file, and its number of files where another record has that."""
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -58,8 +61,8 @@ def check_npz(path: str | os.PathLike[str]) -> None:
     Then NumPy reads every array to its end, and only there the zip format compares checksums.
     """
     with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        check_unpacked(sum(member.file_size for member in members), os.stat(path).st_size)  # noqa: PTH116
+        members = zip_members(archive, path)
+        check_unpacked(sum(member.file_size for member in members), Path(path).stat().st_size)
         seen = set()
         for member in members:
             name = member.filename.removesuffix(".npy")
@@ -70,6 +73,18 @@ def check_npz(path: str | os.PathLike[str]) -> None:
             if member.filename.endswith(".npy"):
                 with archive.open(member) as stream:
                     check_npy(stream, member.file_size)
+
+
+def zip_members(archive: zipfile.ZipFile, path: str | os.PathLike[str]) -> list[zipfile.ZipInfo]:
+    """All members of a zip file; refused if some were lost, which zipfile itself does not notice."""
+    members = archive.infolist()
+    with Path(path).open("rb") as file:
+        file.seek(-_END_OF_ZIP - len(archive.comment), os.SEEK_END)
+        expected = int.from_bytes(file.read(12)[10:], "little")
+    if expected not in (len(members), _ELSEWHERE):
+        msg = f"it should hold {expected} files, and its table of contents lists {len(members)}"
+        raise ValueError(msg)
+    return members
 
 
 def printable(name: str) -> str:

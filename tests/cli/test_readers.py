@@ -567,3 +567,12 @@ def test_a_method_of_packing_that_nobody_knows(tmp_path, X):
     (tmp_path / "x.npz").write_bytes(content[:place] + b"\x63" + content[place + 1 :])
     with pytest.raises(ValueError, match=r"x\.npz cannot be read as npz: .*compression"):
         read_data(tmp_path / "x.npz")
+
+
+def test_zero_bytes_in_an_mtx(tmp_path):
+    """A segmentation fault of scipy.io.mmread."""
+    entries = "".join(f"{i} {j} 7\n" for i in range(1, 9) for j in range(1, 9))
+    text = f"%%MatrixMarket matrix coordinate integer general\n8 8 64\n{entries}"
+    (tmp_path / "x.mtx").write_text(text.replace("7\n4 4", "\0\0\0\0"))
+    with pytest.raises(ValueError, match=r"x\.mtx cannot be read as mtx: it holds zero bytes"):
+        read_data(tmp_path / "x.mtx")

@@ -231,7 +231,11 @@ def _mat_bytes(path: Path) -> int:
 
 
 def _load_mtx(path: Path) -> Any:
-    """A matrix of text; refused if it promises more numbers than so many bytes can spell."""
+    """A matrix of text; refused if it promises more numbers than so many bytes can spell, or is no text."""
+    with path.open("rb") as file:
+        if any(b"\0" in block for block in iter(lambda: file.read(1 << 20), b"")):
+            msg = "it holds zero bytes, which SciPy's reader runs over"
+            raise ValueError(msg)
     _, _, entries, layout, _, symmetry = scipy.io.mminfo(path)
     size = path.stat().st_size
     numbers = entries if layout == "coordinate" or symmetry == "general" else entries // 2

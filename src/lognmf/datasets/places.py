@@ -14,7 +14,7 @@ from typing import Self
 
 from lognmf.datasets.registry import Entry, File
 from lognmf.files import fingerprint
-from lognmf.reading import check_unpacked, reason, short
+from lognmf.reading import check_unpacked, reason, short, zip_members
 
 DATA_VARIABLE = "LOGNMF_DATA"
 CACHE_VARIABLE = "LOGNMF_CACHE"
@@ -145,7 +145,7 @@ def unpack(path: Path, folder: Path, *, most_files: int = 1_000_000) -> None:
         # Neither library reads more of a file than its header says, so the check below holds.
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
-                zipped = [info for info in archive.infolist() if not info.is_dir()]
+                zipped = [info for info in zip_members(archive, path) if not info.is_dir()]
                 _check(path, ((i.filename, i.file_size, _zip_fault(i)) for i in zipped), most_files)
                 archive.extractall(folder, zipped)
         else:
