@@ -17,6 +17,7 @@ import scipy.io
 import scipy.sparse as sp
 from scipy.io.matlab import matfile_version
 
+from lognmf.cli.apart import read_apart
 from lognmf.datasets import Dataset
 from lognmf.parameters import check_sparse
 from lognmf.reading import check_npy, check_npz, check_unpacked, most_bytes, printable, reason
@@ -44,7 +45,7 @@ def parsing(path: Path) -> Iterator[None]:
 
 
 def as_vector(values: Any) -> np.ndarray:
-    """A column or row as a vector; text in MATLAB's cells as text."""
+    """A column or row as a vector."""
     check_sparse("the array of labels", values)
     if sp.issparse(values):
         if 1 not in values.shape:
@@ -53,8 +54,6 @@ def as_vector(values: Any) -> np.ndarray:
     values = np.asarray(values)
     if values.size == max(values.shape, default=1):
         values = values.reshape(-1)
-    if values.dtype == object:
-        values = np.array([str(np.squeeze(cell)) for cell in values.reshape(-1)]).reshape(values.shape)
     return values
 
 
@@ -208,7 +207,7 @@ def load_npy(path: Path) -> np.ndarray:
 
 def _load_mat(path: Path) -> dict[str, Any]:
     check_unpacked(_mat_bytes(path), path.stat().st_size)
-    return {name: M for name, M in scipy.io.loadmat(path).items() if not name.startswith("__")}
+    return read_apart(path)
 
 
 def _mat_bytes(path: Path) -> int:
@@ -231,18 +230,14 @@ def _mat_bytes(path: Path) -> int:
 
 
 def _load_mtx(path: Path) -> Any:
-    """A matrix of text; refused if it promises more numbers than so many bytes can spell, or is no text."""
-    with path.open("rb") as file:
-        if any(b"\0" in block for block in iter(lambda: file.read(1 << 20), b"")):
-            msg = "it holds zero bytes, which SciPy's reader runs over"
-            raise ValueError(msg)
+    """A matrix of text; refused if it promises more numbers than so many bytes can spell."""
     _, _, entries, layout, _, symmetry = scipy.io.mminfo(path)
     size = path.stat().st_size
     numbers = entries if layout == "coordinate" or symmetry == "general" else entries // 2
     if 2 * numbers > size + 1:
         msg = f"its header promises {entries} entries, more than {size} bytes can spell"
         raise ValueError(msg)
-    return scipy.io.mmread(path)
+    return read_apart(path)["X"]
 
 
 _ARRAYS: dict[str, Callable[[Path], Any]] = {
