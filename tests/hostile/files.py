@@ -282,7 +282,8 @@ def _sound(kind: str) -> Any:
 def _plain(value: Any) -> Any:
     """Nested values for comparison: arrays as text."""
     if sp.issparse(value):
-        value = value.toarray()
+        M = sp.csr_array(value)
+        value = {"shape": M.shape, "data": M.data, "indices": M.indices, "indptr": M.indptr}
     if isinstance(value, np.ndarray):
         return str(value.dtype), value.tolist()
     return {name: _plain(v) for name, v in value.items()} if isinstance(value, dict) else value

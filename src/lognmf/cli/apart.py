@@ -46,7 +46,7 @@ def _take(folder: Path) -> dict[str, Any]:
 
 def _leave(matrices: dict[str, Any], folder: Path) -> None:
     """Write matrices as plain files; text in MATLAB's cells becomes text, and structures are left out."""
-    names = []
+    names: list[str] = []
     for name, M in matrices.items():
         if sp.issparse(M):
             sp.save_npz(folder / f"{len(names)}.npz", M, compressed=False)
