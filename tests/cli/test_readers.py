@@ -525,13 +525,6 @@ def test_lines_of_megabytes(tmp_path):
     np.testing.assert_array_equal(read_data(path).X, np.arange(3)[:, None] + np.arange(1500))
 
 
-def test_a_column_whose_first_megabyte_is_of_whole_numbers(tmp_path):
-    values = [*range(200_000), 0.5]
-    path = write_rows(tmp_path / "x.csv", [[value, 1] for value in values])
-    assert path.stat().st_size > 1 << 20
-    np.testing.assert_array_equal(read_data(path).X[:, 0], values)
-
-
 @pytest.mark.parametrize("metadata", [b"no json", b"[1]", b'{"index_columns": 3}'])
 def test_odd_metadata_of_pandas(tmp_path, metadata):
     table = pa.table({"a": [1.0]}).replace_schema_metadata({b"pandas": metadata})
@@ -584,3 +577,9 @@ def test_damage_that_crashes_the_readers_of_scipy(tmp_path, X):
     (tmp_path / "x.mtx").write_bytes(text.encode()[:-500] + b"\xff" * 500)
     with pytest.raises(ValueError, match=r"x\.mtx cannot be read as mtx: "):
         read_data(tmp_path / "x.mtx")
+
+
+def test_labels_that_are_no_text(tmp_path, X):
+    np.savez(tmp_path / "x.npz", X=X, y=np.array(["a", "\udcff"] + ["b"] * 5))
+    with pytest.raises(ValueError, match="must be words or finite numbers"):
+        read_data(tmp_path / "x.npz")

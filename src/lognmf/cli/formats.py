@@ -78,7 +78,7 @@ def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Dataset:
         try:
             columns = _arrow_table(path, delimiter, header, block=1 << 20)
         except pa.ArrowInvalid:
-            # A row longer than a block, or a column that is of whole numbers in the first block only.
+            # A row may be longer than a block.
             columns = _arrow_table(path, delimiter, header, block=min(path.stat().st_size + 1, (1 << 31) - 1))
     names = [name.strip() for name in columns.column_names] if header else None
     if names and "" in names:

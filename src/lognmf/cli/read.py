@@ -251,6 +251,9 @@ def _check_labels(y: np.ndarray, shape: tuple[int, int], labels: str, path: Any)
             hint = " If the first one is a header, remove it."
         msg = f"There are {len(y)} labels in {labels} for the {shape[0]} samples of {path}.{hint}"
         raise ValueError(msg)
-    if y.dtype.kind not in "buifU" or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+    surrogates = y.dtype.kind == "U" and any(
+        "\ud800" <= letter <= "\udfff" for letter in set("".join(y.tolist()))
+    )
+    if y.dtype.kind not in "buifU" or surrogates or (y.dtype.kind == "f" and not np.isfinite(y).all()):
         msg = f"The labels {labels} must be words or finite numbers, one for every sample."
         raise ValueError(msg)
