@@ -15,7 +15,12 @@ from lognmf import MODELS
 ROOT = Path(__file__).parents[1]
 METHODS = ROOT / "docs" / "methods"
 PAGES = sorted(path for path in METHODS.glob("*.md") if path.name != "README.md")
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -114,3 +119,14 @@ def test_the_tree_in_contributing_is_the_tree_on_disk():
     assert sorted((files | folders) - words) == []
     named = set(re.findall(r"(\w+)\.py\b", tree)) - {"__init__"}
     assert sorted(named - files) == []
+
+
+def test_every_promise_of_security_names_a_test_that_is_there():
+    promises = (
+        (ROOT / "SECURITY.md").read_text(encoding="utf-8").split("## What we promise")[1].split("\n- ")[1:]
+    )
+    tests = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+    for promise in promises:
+        named = re.findall(r"`(test_\w+)`", promise)
+        assert named, promise
+        assert [name for name in named if f"def {name}(" not in tests] == []

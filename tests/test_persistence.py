@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.decomposition import NMF
 from sklearn.exceptions import NotFittedError
 
-from lognmf import LogSparseNMF, PlainNMF, RobustLogSparseNMF, knn_graph, load_model, save_model
+from lognmf import MODELS, LogSparseNMF, PlainNMF, RobustLogSparseNMF, knn_graph, load_model, save_model
+from lognmf.persistence import _checksum
 
 ESTIMATORS = [LogSparseNMF, RobustLogSparseNMF]
 SETTINGS = {"n_components": 3, "max_iter": 15, "eval_every": 4, "random_state": 0}
@@ -263,8 +264,9 @@ def test_a_random_state_that_needs_pickle_is_not_saved(tmp_path, X):
 def test_a_missing_folder_and_a_missing_file_are_said(tmp_path, model):
     with pytest.raises(FileNotFoundError, match=r"nowhere does not exist: create it first"):
         save_model(model, tmp_path / "nowhere" / "model.npz")
-    with pytest.raises(FileNotFoundError):
-        load_model(tmp_path / "model.npz")
+    for path in (tmp_path / "model.npz", tmp_path / "model", tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"There is no file .*: give the path of a model"):
+            load_model(path)
 
 
 class Payload:
@@ -331,19 +333,133 @@ def test_files_of_another_version_are_refused_in_words(tmp_path, model, change):
         arrays = dict(file)
     arrays["json"] = np.array(json.dumps(json.loads(str(arrays["json"])) | change))
     np.savez(path, **arrays)
-    with pytest.raises(ValueError, match="this version of lognmf reads format 1 of PlainNMF"):
+    with pytest.raises(ValueError, match="this version of lognmf reads format 2 of PlainNMF"):
         load_model(path)
 
 
 def test_any_flipped_bit_is_told_in_words_or_does_no_harm(tmp_path, X):
     """zip files check what they hold, and say so in many ways."""
-    path = save_model(PlainNMF(2, max_iter=2, random_state=0).fit(X[:5]), tmp_path / "model.npz")
+    model = PlainNMF(2, max_iter=2, random_state=0).fit(X[:5])
+    path = save_model(model, tmp_path / "model.npz")
     whole = path.read_bytes()
     for place in range(0, len(whole), 7):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
         try:
-            load_model(path)
+            loaded = load_model(path)
         except ValueError as error:
             assert str(path) in str(error)  # noqa: PT017
+        else:
+            assert_same(loaded.components_, model.components_)
+            assert_same(loaded.get_params(), model.get_params())
+
+
+def edit(path, change):
+    """Write the file again with other content, and with the checksum that belongs to it."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files if name != "checksum"}
+    text = json.loads(str(arrays["json"]))
+    change(text, arrays)
+    arrays["json"] = np.array(json.dumps(text))
+    np.savez(path, checksum=_checksum(arrays), **arrays)
+
+
+def _fitted(name, value):
+    return lambda text, arrays: text["fitted"].update({name: value})
+
+
+def _param(name, value):
+    return lambda text, arrays: text["params"].update({name: value})
+
+
+def _array(name, value):
+    return lambda text, arrays: arrays.update({name: value})
+
+
+def _entry(name, value):
+    def change(text, arrays):
+        arrays[name].flat[1] = value
+
+    return change
+
+
+def _cut(name):
+    return lambda text, arrays: arrays.update({name: arrays[name][:-1]})
+
+
+HAND_MADE = {
+    "a method": (_fitted("transform", 1), "'transform' is no fitted attribute of RobustLogSparseNMF"),
+    "a private name": (_fitted("__dict__", 1), "'__dict__' is no fitted attribute"),
+    "an unknown attribute": (_fitted("other_", 1), "'other_' is no fitted attribute"),
+    "a missing attribute": (lambda text, arrays: text["fitted"].pop("components_"), "components_"),
+    "an unknown parameter": (_param("other", 1), r"parameters \['other'\] are missing or unknown"),
+    "a missing parameter": (lambda text, arrays: text["params"].pop("alpha"), r"\['alpha'\] are missing"),
+    "a bad parameter": (_param("alpha", -1), "alpha must be a finite number >= 0"),
+    "NaN components": (_entry("fitted:components_", np.nan), "components_ must be an array .* finite"),
+    "negative codes": (_entry("fitted:embedding_", -1), r"embedding_ must .* \(30, 3\) of finite nonneg"),
+    "complex codes": (_array("fitted:embedding_", np.ones((30, 3), complex)), "embedding_ must be an array"),
+    "words for codes": (_fitted("embedding_", "codes"), "embedding_|str"),
+    "too few samples": (_cut("fitted:outlier_share_"), r"outlier_share_ must be an array of shape \(30,\)"),
+    "too few components": (_cut("fitted:components_"), "embedding_ must be an array of shape"),
+    "too few features": (_fitted("n_features_in_", 7), "n_features_in_ is not what a fit sets: got 7"),
+    "no objective": (_fitted("objective_", None), "objective_ is not what a fit sets: got None"),
+    "negative iterations": (_fitted("n_iter_", -1), "n_iter_ is not what a fit sets"),
+    "history": (_cut("fitted:history_:seconds"), "history_\\['seconds'\\] must be an array"),
+    "an index of the graph": (_entry("fitted:graph_:indices", 10**6), "broken sparse matrix: an index lies"),
+    "a negative one": (_entry("fitted:graph_:indices", -1), "broken sparse matrix: an index lies outside"),
+    "pointers of the graph": (_entry("fitted:graph_:indptr", 10**6), "broken sparse matrix: its pointers"),
+    "a crooked graph": (_entry("fitted:graph_:data", 9.0), "graph must be symmetric"),
+    "a graph of NaN": (_entry("fitted:graph_:data", np.nan), "graph must hold finite"),
+    "a list": (lambda text, arrays: text.update(params=[]), "list"),
+    "an array that is not there": (lambda text, arrays: arrays.pop("fitted:components_"), "components_"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), HAND_MADE.values(), ids=HAND_MADE)
+def test_a_hand_made_file_is_no_model(tmp_path, model, change, told):
+    path = save_model(model, tmp_path / "model.npz")
+    edit(path, change)
+    with pytest.raises(ValueError, match=rf"model\.npz holds no RobustLogSparseNMF that .*: .*{told}"):
+        load_model(path)
+
+
+def test_a_hand_made_file_that_is_right_is_a_model(tmp_path, model):
+    path = save_model(model, tmp_path / "model.npz")
+    edit(path, _param("alpha", 2.0))
+    assert load_model(path).alpha == 2
+
+
+@pytest.mark.parametrize("change", [_entry("fitted:components_", 0.5), _param("alpha", 2.0)])
+def test_changed_numbers_are_never_taken(tmp_path, model, change):
+    """The zip is in order, and every number could be right."""
+    path = save_model(model, tmp_path / "model.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    text = json.loads(str(arrays["json"]))
+    change(text, arrays)
+    np.savez(path, **(arrays | {"json": np.array(json.dumps(text))}))
+    with pytest.raises(ValueError, match=r"model\.npz was changed since lognmf\.save_model wrote it"):
+        load_model(path)
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path, model):
+    model.components_[0, 0] = np.nan
+    with pytest.raises(ValueError, match="components_ must be an array"):
+        save_model(model, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_unpacks_to_too_much(tmp_path, model, monkeypatch):
+    path = save_model(model, tmp_path / "model.npz")
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "100")
+    with pytest.raises(ValueError, match=r"model\.npz holds no model.*LOGNMF_MAX_BYTES=\d+"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("cls", MODELS.values())
+def test_every_model_is_what_its_file_must_hold(tmp_path, X, cls):
+    model = cls(3, max_iter=5, random_state=0).fit(X)
+    loaded = load_model(save_model(model, tmp_path / "model.npz"))
+    assert_same(model.components_, loaded.components_)
+    assert_same(model.embedding_, loaded.embedding_)

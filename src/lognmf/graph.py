@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from lognmf.core.arrays import is_torch, positive, squared_row_norms, to_numpy, with_small_indices
-from lognmf.parameters import check_choice, check_integer
+from lognmf.parameters import check_choice, check_integer, check_sparse
 
 _SPARE = 3
 """Extra candidates per sample, so that few samples need a second, exact search."""
@@ -63,6 +63,7 @@ def knn_graph(
 
     if is_torch(X):
         X = to_numpy(X)
+    check_sparse("X", X)
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     values = X.data if sp.issparse(X) else X
     largest = float(max(values.max(), -values.min())) if values.size else 0.0
@@ -124,6 +125,7 @@ def check_graph(W: Any, n: int) -> sp.csr_array:
     if W.dtype.kind not in "buif":
         msg = f"graph must hold real weights; got {W.dtype}."
         raise TypeError(msg)
+    check_sparse("graph", W)
     W = sp.csr_array(W, dtype=np.float64)
     if not np.isfinite(W.data).all() or (W.data < 0).any():
         msg = "graph must hold finite nonnegative weights; it holds NaN, infinity or negative ones."

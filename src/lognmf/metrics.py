@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from lognmf.clustering import scores
 from lognmf.core.arrays import is_torch, to_numpy
-from lognmf.parameters import check_choice
+from lognmf.parameters import check_choice, check_sparse
 
 __all__ = [
     "clustering_accuracy",
@@ -138,6 +138,7 @@ def hoyer_sparseness(M: Any) -> float:
     >>> hoyer_sparseness([[1.0, 0.0], [0.0, 0.0]]), hoyer_sparseness([[1.0, 1.0], [1.0, 1.0]])
     (1.0, 0.0)
     """
+    check_sparse("M", M)
     if sp.issparse(M):
         stored = sp.coo_array(M, copy=True)
         stored.sum_duplicates()
@@ -221,6 +222,7 @@ def _graph_scores(W: Any, labels: Any) -> dict[str, float]:
     if n == 0:
         msg = "labels are empty: there is nothing to score."
         raise ValueError(msg)
+    check_sparse("W", W)
     W = sp.coo_array(W)
     if W.shape != (n, n):
         msg = f"W must be {n}×{n} for {n} labels; got {W.shape[0]}×{W.shape[1]}."

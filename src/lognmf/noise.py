@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.parameters import check_flag, check_nonnegative
+from lognmf.parameters import check_flag, check_nonnegative, check_sparse
 
 __all__ = ["gaussian", "remove"]
 
@@ -156,6 +156,7 @@ def _checked(X: Any) -> Any:
     if X.dtype.kind not in "buif":
         msg = f"X must hold real numbers; got dtype {X.dtype}."
         raise TypeError(msg)
+    check_sparse("X", X)
     values = X.data if sp.issparse(X) else X
     if not np.isfinite(values).all():
         msg = "X contains NaN or infinity: fill or drop such entries first."

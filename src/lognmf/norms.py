@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from lognmf.core.arrays import Array, is_torch, like, namespace, total
 from lognmf.core.terms import L21, L2Log, Log, RowNorm
 from lognmf.core.terms.robust import kept_share
-from lognmf.parameters import check_nonnegative
+from lognmf.parameters import check_layout, check_nonnegative
 
 
 def log_norm(M: Any) -> float:
@@ -149,6 +149,7 @@ def _array(M: Any, name: str, ndim: int | None = None) -> Array:
     if sp.issparse(M):
         msg = f"{name} must be dense; got a sparse matrix. Use {name}.toarray()."
         raise TypeError(msg)
+    check_layout(name, M)
     if not is_torch(M):
         M = np.asarray(M)
     xp = namespace(M)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 
 def check_integer(name: str, value: Any, minimum: int) -> None:
@@ -79,3 +80,71 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     if not (isinstance(value, str) and value in choices):
         msg = f"{name} must be one of {choices}; got {value!r}."
         raise ValueError(msg)
+
+
+def check_layout(name: str, X: Any) -> None:
+    """Refuse a torch tensor that is not dense."""
+    if str(layout := getattr(X, "layout", "torch.strided")) != "torch.strided":
+        msg = f"{name} must be a dense tensor; got layout {layout}. Use {name}.to_dense()."
+        raise TypeError(msg)
+
+
+def check_sparse(name: str, M: Any) -> None:
+    """Refuse a sparse matrix whose parts contradict each other: SciPy would leave its arrays' memory."""
+    if not sp.issparse(M):
+        return
+    fault_of = _SPARSE_FAULTS.get(M.format)
+    fault = _compressed_fault(M.tocsr()) if fault_of is None else fault_of(M)
+    if fault:
+        msg = f"{name} is a broken sparse matrix: {fault}. Build it again from its entries."
+        raise ValueError(msg)
+
+
+def _compressed_fault(M: Any) -> str | None:
+    """What is wrong with a csr, csc or bsr matrix; SciPy's own check stops if the last pointer is 0."""
+    height, width = M.blocksize if M.format == "bsr" else (1, 1)
+    if M.ndim != 2 or M.shape[0] % height or M.shape[1] % width:
+        return f"its shape {M.shape} is no whole number of blocks in two dimensions"
+    rows, columns = M.shape[0] // height, M.shape[1] // width
+    if M.format == "csc":
+        rows, columns = columns, rows
+    pointers, indices = M.indptr, M.indices
+    if not (_whole_numbers(pointers) and _whole_numbers(indices)):
+        return "its indices are no vectors of whole numbers"
+    ordered = len(pointers) == rows + 1 and pointers[0] == 0 and (pointers[1:] >= pointers[:-1]).all()
+    if not ordered or pointers[-1] > min(len(indices), len(M.data)):
+        return f"its pointers do not share out its {len(M.data)} values among {rows} rows or columns"
+    return _outside(indices[: pointers[-1]], columns, M.shape)
+
+
+def _coordinate_fault(M: Any) -> str | None:
+    """What is wrong with a coo matrix."""
+    if M.ndim != 2 or any(not _whole_numbers(c) or len(c) != len(M.data) for c in M.coords):
+        return "it does not have a row and a column for every value"
+    faults = (_outside(c, size, M.shape) for c, size in zip(M.coords, M.shape, strict=True))
+    return next(filter(None, faults), None)
+
+
+def _diagonal_fault(M: Any) -> str | None:
+    """What is wrong with a dia matrix."""
+    offsets = M.offsets
+    sound = _whole_numbers(offsets) and M.data.ndim == 2 and len(offsets) == len(M.data)
+    return (
+        None if sound and len(np.unique(offsets)) == len(offsets) else "its offsets do not fit its diagonals"
+    )
+
+
+def _whole_numbers(indices: np.ndarray) -> bool:
+    return indices.ndim == 1 and indices.dtype.kind in "iu"
+
+
+def _outside(indices: np.ndarray, size: int, shape: tuple[int, ...]) -> str | None:
+    inside = len(indices) == 0 or (indices.min() >= 0 and indices.max() < size)
+    return None if inside else f"an index lies outside its {'×'.join(map(str, shape))} entries"
+
+
+_SPARSE_FAULTS: dict[str, Callable[[Any], str | None]] = {
+    **dict.fromkeys(("csr", "csc", "bsr"), _compressed_fault),
+    "coo": _coordinate_fault,
+    "dia": _diagonal_fault,
+}

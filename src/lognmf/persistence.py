@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import is_torch, to_numpy
 from lognmf.files import new_file
+from lognmf.graph import check_graph
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
+from lognmf.parameters import check_sparse
+from lognmf.reading import check_npz, reason
 
-_FORMAT = 1
-# RuntimeError: zipfile finds the file encrypted, or compressed by an unknown method.
-_DAMAGE = (BadZipFile, zlib.error, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+_FORMAT = 2
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -44,8 +44,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
 
     Raises
     ------
-    TypeError, FileNotFoundError
-        If ``model`` is no model of this package, or the folder does not exist.
+    TypeError, ValueError, FileNotFoundError
+        If ``model`` is no model of this package, its attributes were changed so that they contradict each
+        other, or the folder does not exist.
 
     See Also
     --------
@@ -82,15 +83,18 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         "params": _pack("param", model.get_params(deep=False), arrays)["items"],
         "fitted": _pack("fitted", fitted, arrays)["items"],
     }
+    _restore(type(model), text, arrays)  # nothing is written that could not be loaded
+    arrays["json"] = np.array(json.dumps(text))
+    arrays["checksum"] = np.array(_checksum(arrays))
     with new_file(path, force=True) as fresh, fresh.open("xb") as file:
-        np.savez_compressed(file, json=np.array(json.dumps(text)), **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return path
 
 
 def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
     """Read a model written by `save_model`.
 
-    Loading runs no code from the file.
+    Loading runs no code from the file, and a file that was changed is refused.
 
     Parameters
     ----------
@@ -106,8 +110,8 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
 
     Raises
     ------
-    ValueError
-        If the file is damaged, or holds a class that is not listed.
+    ValueError, FileNotFoundError
+        If the file is missing, damaged or changed, or holds a class that is not listed.
 
     See Also
     --------
@@ -121,31 +125,111 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
     path = Path(path)
     if not path.exists() and path.suffix != ".npz":
         path = path.with_name(f"{path.name}.npz")  # as `save_model` names it
-    with path.open("rb") as opened:
-        try:
-            file = np.load(opened, allow_pickle=False)
-            text = json.loads(str(file["json"]))
-            name, version, _, _ = text["class"], text["format"], text["params"], text["fitted"]
-        except _DAMAGE as error:
-            msg = f"{path} holds no model: it was not written by lognmf.save_model, or is damaged."
-            raise ValueError(msg) from error
-        if version != _FORMAT or name not in allowed:
-            msg = (
-                f"{path} holds a {name} in format {version}; this version of lognmf reads "
-                f"format {_FORMAT} of {', '.join(allowed)}. "
-                f"If {name} is your own class, pass it: load_model(path, classes=[{name}])."
-            )
+    if not path.is_file():
+        msg = f"There is no file {path}: give the path of a model that lognmf.save_model wrote."
+        raise FileNotFoundError(msg)
+    try:
+        check_npz(path)
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        text = json.loads(str(arrays["json"]))
+        name, version, _, _ = text["class"], text["format"], text["params"], text["fitted"]
+    except (MemoryError, PermissionError):
+        raise
+    except Exception as error:  # zip files, NumPy and JSON fail in many ways
+        why = reason(error)
+        msg = f"{path} holds no model: it was not written by lognmf.save_model, or is damaged ({why})."
+        raise ValueError(msg) from error
+    if version != _FORMAT or name not in allowed:
+        msg = (
+            f"{path} holds a {name} in format {version}; this version of lognmf reads "
+            f"format {_FORMAT} of {', '.join(allowed)}. "
+            f"If {name} is your own class, pass it: load_model(path, classes=[{name}])."
+        )
+        raise ValueError(msg)
+    if str(arrays.pop("checksum", "")) != _checksum(arrays):
+        msg = (
+            f"{path} was changed since lognmf.save_model wrote it: get another copy, or save the model again."
+        )
+        raise ValueError(msg)
+    try:
+        return _restore(allowed[name], text, arrays)
+    except Exception as error:  # whatever a hand-made file gets wrong
+        msg = f"{path} holds no {name} that this version of lognmf can use: {reason(error)}."
+        raise ValueError(msg) from error
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(repr((name, array.dtype.str, arrays[name].shape)).encode("utf-8", "surrogatepass"))
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _restore(cls: type[FactorModel], text: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+    """The model that `_pack` took apart; refused if it is none that a fit could have made."""
+    params, fitted = (
+        {name: _unpack(f"{kind}:{name}", value, arrays) for name, value in text[part].items()}
+        for kind, part in (("param", "params"), ("fitted", "fitted"))
+    )
+    expected = set(cls._get_param_names())
+    if params.keys() != expected:
+        msg = f"the parameters {sorted(params.keys() ^ expected)} are missing or unknown"
+        raise ValueError(msg)
+    model = cls(**params)
+    model._check_parameters()
+    known = {name for base in cls.__mro__ for name in getattr(base, "__annotations__", ())}
+    own = cls not in MODELS.values()
+    for name, value in fitted.items():
+        free = name.isidentifier() and name.endswith("_") and not (name.startswith("_") or hasattr(cls, name))
+        if not free or not (own or name in known):
+            msg = f"{name!r} is no fitted attribute of {cls.__name__}"
             raise ValueError(msg)
-        try:
-            params = {n: _unpack(f"param:{n}", v, file) for n, v in text["params"].items()}
-            fitted = {n: _unpack(f"fitted:{n}", v, file) for n, v in text["fitted"].items()}
-        except _DAMAGE as error:
-            msg = f"{path} is damaged: its arrays cannot be read."
-            raise ValueError(msg) from error
-    model = allowed[name](**params)
-    for attribute, value in fitted.items():
-        setattr(model, attribute, value)
+        setattr(model, name, value)
+    _check_fitted(model)
     return model
+
+
+def _check_fitted(model: Any) -> None:
+    """Refuse fitted attributes that are missing, of a wrong kind, or contradict each other."""
+    (k, p), (n, _) = model.components_.shape, model.embedding_.shape
+    lowest = -np.inf if model._signed else 0.0
+    _check_array("components_", model.components_, (k, p), lowest)
+    _check_array("embedding_", model.embedding_, (n, k), lowest)
+    shapes = dict.fromkeys(("labels_", "outlier_share_", "outlier_norm_", "residual_norm_"), (n,))
+    for name, shape in (shapes | {"combination_": (n, k)}).items():
+        if hasattr(model, name):
+            _check_array(name, getattr(model, name), shape, 0.0)
+    evaluations = len(model.history_["objective"])
+    for name, column in model.history_.items():
+        _check_array(f"history_[{name!r}]", column, (evaluations,), -np.inf)
+    names = getattr(model, "feature_names_in_", None)
+    checks = {
+        "n_features_in_": type(model.n_features_in_) is int and model.n_features_in_ == p,
+        "feature_names_in_": names is None or (names.shape == (p,) and names.dtype == object),
+        "n_iter_": type(model.n_iter_) is int and model.n_iter_ >= 0,
+        "objective_": type(model.objective_) is float and np.isfinite(model.objective_),
+        "reconstruction_err_": type(model.reconstruction_err_) is float and model.reconstruction_err_ >= 0,
+        "stop_reason_": type(model.stop_reason_) is str,
+    }
+    wrong = [name for name, right in checks.items() if not right]
+    if wrong:
+        msg = f"{wrong[0]} is not what a fit sets: got {getattr(model, wrong[0])!r}"
+        raise ValueError(msg)
+    if getattr(model, "graph_", None) is not None:
+        check_graph(model.graph_, n)
+
+
+def _check_array(name: str, array: Any, shape: tuple[int, ...], lowest: float) -> None:
+    """Refuse what is no array of finite numbers of this shape, all at least ``lowest``."""
+    numbers = isinstance(array, np.ndarray) and array.dtype.kind in "fiu" and array.shape == shape
+    if not numbers or not (np.isfinite(array).all() and (array >= lowest).all()):
+        kind = "finite" if lowest < 0 else "finite nonnegative"
+        msg = f"{name} must be an array of shape {shape} of {kind} numbers"
+        raise ValueError(msg)
 
 
 def _checked(classes: Iterable[type]) -> list[type]:
@@ -186,16 +270,18 @@ def _pack(key: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     raise TypeError(msg)
 
 
-def _unpack(key: str, value: Any, file: Any) -> Any:
+def _unpack(key: str, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """What `_pack` made the JSON ``value`` of."""
     if not isinstance(value, dict):
         return value
     if value["kind"] == "dict":
-        return {name: _unpack(f"{key}:{name}", v, file) for name, v in value["items"].items()}
+        return {name: _unpack(f"{key}:{name}", v, arrays) for name, v in value["items"].items()}
     if value["kind"] == "tuple":
-        return tuple(_unpack(f"{key}:{i}", v, file) for i, v in enumerate(value["items"]))
+        return tuple(_unpack(f"{key}:{i}", v, arrays) for i, v in enumerate(value["items"]))
     if value["kind"] == "csr":
-        data, indices, indptr, shape = (file[f"{key}:{part}"] for part in _CSR_PARTS)
-        return sp.csr_array((data, indices, indptr), shape=tuple(int(size) for size in shape))
-    array = file[key]
+        data, indices, indptr, shape = (arrays[f"{key}:{part}"] for part in _CSR_PARTS)
+        W = sp.csr_array((data, indices, indptr), shape=tuple(int(size) for size in shape))
+        check_sparse(key, W)
+        return W
+    array = arrays[key]
     return array.astype(object) if value["kind"] == "text" else array

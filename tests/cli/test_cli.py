@@ -3,8 +3,10 @@
 import csv
 import importlib
 import json
+import os
 import re
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -547,3 +549,23 @@ def test_an_older_scikit_learn_prints_lines(run, here, X, monkeypatch):
     assert "RobustLogSparseNMF: iteration 20 of at most 20" in err
     assert summary(here / "r")["settings"]["parameters"]["verbose"] == 0
     assert "1/1 models" in run("compare", "x.npy", *QUICK, "--models", "nmf")[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+@blank
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_a_file_whose_name_is_no_text(tmp_path, monkeypatch, run, rng, command):
+    """Bytes that are no UTF-8, a line break, a control sequence: once a traceback after the fit."""
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"caf\xe9\n\x1b[2J.npy")
+    np.save(name, rng.random((12, 6)))
+    code, out, err = run(command, name, "-k", "2", "--max-iter", "3")
+    assert code == 0, err
+    assert r"caf\xe9\x0a\x1b[2J" in out
+    assert "\x1b[2J" not in out + err
+    (folder,) = (tmp_path / "results").iterdir()
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert summary["input"]["path"].endswith(name)
+    code, _, err = run("fit", f"no-{name}", "-k", "2")
+    assert code == 2
+    assert err.startswith(r"Error: There is no file no-caf\xe9 \x1b[2J.npy: give a ")

@@ -2,6 +2,8 @@
 
 import csv
 import shutil
+import struct
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -446,3 +448,138 @@ def test_matlab_73(tmp_path):
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x89HDF")
     with pytest.raises(ValueError, match=r"MATLAB file of version 7\.3.*save it with -v7"):
         read_data(path)
+
+
+# Hostile files -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo"])
+@pytest.mark.parametrize("index", [-1, 10**6])
+def test_a_sparse_npz_whose_indices_lead_out(tmp_path, X, form, index):
+    """SciPy builds such a matrix without a look, and its first use is a segmentation fault."""
+    M = sp.csr_array(X).asformat(form)
+    (M.coords[1] if form == "coo" else M.indices)[1] = index
+    sp.save_npz(tmp_path / "x.npz", M)
+    with pytest.raises(
+        ValueError, match=r"x\.npz (is a broken sparse matrix|cannot be read as \w+): .*index"
+    ):
+        read_data(tmp_path / "x.npz")
+
+
+def test_sparse_labels_are_checked_too(tmp_path, X):
+    y = sp.csc_array(np.arange(1.0, 8)[:, None])
+    huge = sp.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6))
+    y.indices[2] = 10**6
+    scipy.io.savemat(tmp_path / "x.mat", {"X": X, "y": y})
+    with pytest.raises(ValueError, match="is a broken sparse matrix"):
+        read_data(tmp_path / "x.mat")
+    scipy.io.savemat(tmp_path / "x.mat", {"X": X, "y": huge})
+    assert read_data(tmp_path / "x.mat").y is None
+
+
+def write_zeros(path, count):
+    """So many zeros, packed as well as the format can."""
+    X = np.zeros((count // 1000, 1000))
+    if path.suffix == ".npz":
+        np.savez_compressed(path, X=X)
+    elif path.suffix == ".mat":
+        scipy.io.savemat(path, {"X": X}, do_compression=True)
+    else:
+        pa.parquet.write_table(pa.table({str(j): X[:, j] for j in range(1000)}), path)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".npz", ".mat", ".parquet"])
+def test_what_unpacks_to_too_much(tmp_path, monkeypatch, ending):
+    path = write_zeros(tmp_path / f"x{ending}", 10**5)
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "700000")
+    told = (
+        rf"x\{ending} cannot be read as {ending[1:]}: it needs \d{{6,7}} bytes of .* LOGNMF_MAX_BYTES=\d+\.$"
+    )
+    with pytest.raises(ValueError, match=told):
+        read_data(path)
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "900000")
+    assert read_data(path).X.shape == (100, 1000)
+
+
+@pytest.mark.parametrize(
+    "header", ["array real general\n100000 100000", "coordinate real general\n9 9 999999999"]
+)
+def test_an_mtx_that_promises_too_much(tmp_path, header):
+    (tmp_path / "x.mtx").write_text(f"%%MatrixMarket matrix {header}\n")
+    with pytest.raises(ValueError, match=r"its header promises \d+ entries, more than \d+ bytes can spell"):
+        read_data(tmp_path / "x.mtx")
+
+
+def test_a_sparse_matrix_of_endless_rows(tmp_path):
+    (tmp_path / "x.mtx").write_text(
+        "%%MatrixMarket matrix coordinate real general\n999999999999 3 1\n1 1 1\n"
+    )
+    with pytest.raises(ValueError, match=r"x\.mtx cannot be read as mtx: it needs 7999999999992 bytes"):
+        read_data(tmp_path / "x.mtx")
+
+
+def test_lines_of_megabytes(tmp_path):
+    path = write_rows(tmp_path / "x.csv", [[f"{i + j}.{0:01000}" for j in range(1500)] for i in range(3)])
+    assert path.stat().st_size > 3 << 20
+    np.testing.assert_array_equal(read_data(path).X, np.arange(3)[:, None] + np.arange(1500))
+
+
+@pytest.mark.parametrize("metadata", [b"no json", b"[1]", b'{"index_columns": 3}'])
+def test_odd_metadata_of_pandas(tmp_path, metadata):
+    table = pa.table({"a": [1.0]}).replace_schema_metadata({b"pandas": metadata})
+    pa.parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"x\.parquet cannot be read as parquet: "):
+        read_data(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("labels", [[b"\xff", b"a"], [[1], [1, 2]]])
+def test_label_columns_of_bytes_and_lists(tmp_path, labels):
+    pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "kind": labels}), tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"Label column 'kind' of .* labels must be numbers or text"):
+        read_data(tmp_path / "x.parquet", "kind")
+
+
+def test_two_columns_of_the_labels_name(tmp_path):
+    path = write_rows(tmp_path / "x.csv", [["a", "kind", "kind"], [1, 2, 3]])
+    with pytest.raises(ValueError, match="has 2 columns called 'kind': rename all but the labels"):
+        read_data(path, "kind")
+
+
+def test_what_is_no_array_in_an_npz(tmp_path, X):
+    np.savez(tmp_path / "x.npz", X=X)
+    with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive:
+        archive.writestr("README.txt", "text")
+    np.testing.assert_array_equal(read_data(tmp_path / "x.npz").X, X)
+
+
+def test_a_method_of_packing_that_nobody_knows(tmp_path, X):
+    """Not "MATLAB 7.3", as for every NotImplementedError once."""
+    np.savez(tmp_path / "x.npz", X=X)
+    content = (tmp_path / "x.npz").read_bytes()
+    place = content.rindex(b"PK\x01\x02") + 10
+    (tmp_path / "x.npz").write_bytes(content[:place] + b"\x63" + content[place + 1 :])
+    with pytest.raises(ValueError, match=r"x\.npz cannot be read as npz: .*compression"):
+        read_data(tmp_path / "x.npz")
+
+
+def test_damage_that_crashes_the_readers_of_scipy(tmp_path, X):
+    """Segmentation faults of loadmat and mmread, in a process of their own: this one lives on."""
+    scipy.io.savemat(tmp_path / "x.mat", {"X": X})
+    content = (tmp_path / "x.mat").read_bytes()
+    place = content.index(struct.pack("<II", 9, X.nbytes))  # doubles, so many bytes of them
+    for kind in (0x90, 0xFFFF, 0x7FFFFFFF):
+        (tmp_path / "x.mat").write_bytes(content[:place] + struct.pack("<I", kind) + content[place + 4 :])
+        with pytest.raises(ValueError, match=r"x\.mat cannot be read as mat: "):
+            read_data(tmp_path / "x.mat")
+    entries = "".join(f"{i} {j} 7\n" for i in range(1, 13) for j in range(1, 13))
+    text = f"%%MatrixMarket matrix coordinate integer general\n12 12 144\n{entries}"
+    (tmp_path / "x.mtx").write_bytes(text.encode()[:-500] + b"\xff" * 500)
+    with pytest.raises(ValueError, match=r"x\.mtx cannot be read as mtx: "):
+        read_data(tmp_path / "x.mtx")
+
+
+def test_labels_that_are_no_text(tmp_path, X):
+    np.savez(tmp_path / "x.npz", X=X, y=np.array(["a", "\udcff"] + ["b"] * 5))
+    with pytest.raises(ValueError, match="must be words or finite numbers"):
+        read_data(tmp_path / "x.npz")

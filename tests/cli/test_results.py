@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -279,3 +280,24 @@ def test_a_folder_that_appears_meanwhile_is_kept(tmp_path, monkeypatch):
         write_results(tmp_path / "out", make_run())
     assert list((tmp_path / "out").iterdir()) == []
     assert names(tmp_path) == ["out"]
+
+
+# Names and words from elsewhere --------------------------------------------------------
+
+
+@blank
+def test_a_label_is_never_a_formula(tmp_path):
+    """A spreadsheet runs what begins with = + - @; a ' before it makes it text. Numbers stay numbers."""
+    y = np.array(["=1+1", "+x", "-x", "@x", "\tx", "-1", "+1.5", "a=b", "'=1", "", "ü", "-1e3"])
+    folder = write_results(tmp_path / "out", make_run(y=y))
+    written = [label for _, _, label in rows(folder / "labels.csv")[1:]]
+    assert written == ["'=1+1", "'+x", "'-x", "'@x", "'\tx", "-1", "+1.5", "a=b", "''=1", "", "ü", "-1e3"]
+
+
+@blank
+def test_names_that_are_no_utf_8_are_written(tmp_path):
+    odd = os.fsdecode(b"caf\xe9")
+    run = replace(make_run(y=np.array([odd] * 12)), source={"path": f"/{odd}.csv"}, command=f"lognmf {odd}")
+    folder = write_results(tmp_path / "out", run)
+    assert strict((folder / "summary.json").read_text(encoding="utf-8"))["input"]["path"] == f"/{odd}.csv"
+    assert rows(folder / "labels.csv")[1][2] == r"caf\udce9"

@@ -1,9 +1,13 @@
 """Archives: plain ones come out whole, and the traps of the trade are refused."""
 
+import contextlib
+import gzip
 import io
 import stat
 import tarfile
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -100,21 +104,24 @@ def test_the_same_name_twice(tmp_path, target):
 
 
 @pytest.mark.parametrize("ending", [".zip", ".tar.gz"])
-def test_limits(tmp_path, target, ending):
+def test_limits(tmp_path, target, ending, monkeypatch):
     path = pack(tmp_path / f"x{ending}", CONTENT)
-    refused(path, target, "3 files of 1003 bytes, and at most", most_bytes=1002)
-    refused(path, target, "and at most 2 files", most_files=2)
-    unpack(path, target, most_bytes=1003, most_files=3)
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "1002")
+    refused(path, target, "needs 1003 bytes .* at most 1002; .* LOGNMF_MAX_BYTES=1003, or unpack it")
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "1003")
+    refused(path, target, "it holds more than 2 files", most_files=2)
+    unpack(path, target, most_files=3)
     assert contents(target) == CONTENT
 
 
-def test_a_header_that_lies_about_the_size(tmp_path, target):
+def test_a_header_that_lies_about_the_size(tmp_path, target, monkeypatch):
     path = pack(tmp_path / "x.zip", {"bomb": bytes(10_000)})
     data = path.read_bytes()
     assert data.count((10_000).to_bytes(4, "little")) == 2
     path.write_bytes(data.replace((10_000).to_bytes(4, "little"), (10).to_bytes(4, "little")))
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "100")
     with pytest.raises(ValueError, match=r"larger than it says|cannot be unpacked"):
-        unpack(path, target, most_bytes=100)
+        unpack(path, target)
     assert sum(map(len, contents(target).values())) <= 100
 
 
@@ -136,3 +143,61 @@ def test_a_folder_that_is_not_empty(tmp_path, target):
     (target / "mine").touch()
     with pytest.raises(FileExistsError, match="is not empty"):
         unpack(pack(tmp_path / "x.zip", CONTENT), target)
+
+
+_read = gzip.GzipFile.read
+
+
+class Zeros(io.RawIOBase):
+    """So many zeros, without the memory for them."""
+
+    def __init__(self, count):
+        self.left = count
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        count = min(len(buffer), self.left)
+        buffer[:count] = bytes(count)
+        self.left -= count
+        return count
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_tar_bomb_is_left_unread(tmp_path, target, kind, monkeypatch):
+    """The headers of long names are read into memory at once, before anybody can look at their size."""
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", str(1 << 20))
+    info = tarfile.TarInfo("bomb.png")
+    info.size, info.type = 30 << 20, kind
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
+        archive.addfile(info, Zeros(info.size))
+        archive.addfile(tarfile.TarInfo("behind.png"))
+    read = []
+    monkeypatch.setattr(
+        gzip.GzipFile, "read", lambda self, size=-1: (read.append(size), _read(self, size))[1]
+    )
+    refused(tmp_path / "x.tar.gz", target, r"it needs \d+ bytes of memory|a header of \d+ bytes is longer")
+    assert 0 < max(read) < 1 << 20
+
+
+@pytest.mark.parametrize("ending", [".zip", ".tar"])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a/" * 1000 + "x.png", "lies more than 32 folders deep"),
+        ("a" * 300, "has a name of more than 255 bytes"),
+    ],
+)
+def test_names_that_no_honest_archive_has(tmp_path, target, ending, name, told):
+    refused(pack(tmp_path / f"x{ending}", {name: b""}), target, told)
+
+
+def test_any_flipped_byte_of_an_archive_is_told_in_words(tmp_path, target):
+    for ending in ENDINGS:
+        path = pack(tmp_path / f"x{ending}", {"a.txt": b"one" * 50})
+        whole = path.read_bytes()
+        for place in range(0, len(whole), max(1, len(whole) // 60)):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+            with tempfile.TemporaryDirectory(dir=target) as folder, contextlib.suppress(ValueError):
+                unpack(path, Path(folder))

@@ -1,6 +1,9 @@
 """Folders and archives of pictures."""
 
+import os
+import sys
 import tarfile
+import warnings
 
 import numpy as np
 import pytest
@@ -128,3 +131,46 @@ def test_without_pillow(tmp_path, make_pictures, monkeypatch):
     monkeypatch.setattr("lognmf.datasets.pictures.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r'needs Pillow: run pip install "lognmf\[data\]"'):
         load_folder(tmp_path)
+
+
+def test_pictures_that_need_too_much_memory(tmp_path, make_pictures, monkeypatch):
+    make_pictures(tmp_path, {"": 3}, shape=(10, 10))
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "2399")
+    with pytest.raises(ValueError, match=r"are not read: it needs 2400 bytes .*=2400, or resize them"):
+        load_folder(tmp_path)
+    assert load_folder(tmp_path, resize=(2, 2)).X.shape == (3, 4)
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "799")
+    with pytest.raises(ValueError, match=r"picture 0\.png cannot be read: it needs 800 bytes"):
+        load_folder(tmp_path, resize=(2, 2))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_names_that_are_no_text(tmp_path, make_pictures):
+    """Old archives have names in Latin-1; the results are written as text."""
+    make_pictures(tmp_path, {"a": 1, "b": 1, "c": 1})
+    (tmp_path / "b").rename(tmp_path / os.fsdecode(b"caf\xe9"))
+    (tmp_path / "c").rename(tmp_path / "x\n\x1b[2J")
+    assert load_folder(tmp_path).class_names == ("a", r"caf\xe9", r"x\x0a\x1b[2J")
+    (tmp_path / "a").rename(tmp_path / r"caf\xe9")
+    with pytest.raises(ValueError, match="names that look the same when printed: rename one"):
+        load_folder(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_any_damage_to_a_picture_is_told_in_words(tmp_path, ending, rng):
+    path = tmp_path / f"x{ending}"
+    Image.fromarray(np.full((9, 7), 255, dtype=np.uint8)).convert("1" if ending == ".pbm" else "L").save(path)
+    whole = path.read_bytes()
+    for _ in range(100):
+        damaged = bytearray(whole)
+        for place in rng.integers(min(len(whole), 300), size=3):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(damaged)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns of odd tags
+            try:
+                found = load_folder(tmp_path)
+            except ValueError as error:
+                assert "cannot be read: " in str(error)  # noqa: PT017
+            else:
+                assert np.isfinite(found.X).all()

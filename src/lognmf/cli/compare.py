@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from rich.console import Console
 from lognmf.cli import options
 from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
+from lognmf.reading import printable
 
 if TYPE_CHECKING:
     from lognmf.comparison import Row
@@ -79,7 +81,8 @@ def compare(
     Console().print(show.ranking(rows))
     for note in show.notes(rows, settings["n_clusters"]):
         typer.echo(note)
-    typer.echo(f"Results are in {folder}\nOpen {folder / 'index.html'} in a browser for the whole page")
+    where = printable(str(folder))
+    typer.echo(f"Results are in {where}\nOpen {where}{os.sep}index.html in a browser for the whole page")
 
 
 def _parts(components: int | None, data: Dataset) -> int:

@@ -15,6 +15,7 @@ from lognmf.cli.options import interruptible, worded
 from lognmf.datasets import places
 from lognmf.datasets.registry import Entry, find
 from lognmf.files import fingerprint
+from lognmf.reading import printable
 
 _FIGURES = (".png", ".pdf", ".svg")
 _OTHER_HASH = "the file here has another one: replace it"
@@ -114,7 +115,7 @@ def show(
         )
         with new_file(target, force=force) as fresh:
             figure.savefig(fresh)
-    typer.echo(f"The picture is in {target}")
+    typer.echo(f"The picture is in {printable(str(target))}")
 
 
 def _free() -> list[Entry]:

@@ -15,6 +15,7 @@ from lognmf.cli.options import OPTIONS, interruptible, worded
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.models import MODELS
+from lognmf.reading import printable
 
 if TYPE_CHECKING:
     from lognmf.grid.tune import Tuned
@@ -123,7 +124,7 @@ def fit(
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")
     Console().print(show.results(summarize(run)["results"]))
-    typer.echo(f"Results are in {folder}")
+    typer.echo(f"Results are in {printable(str(folder))}")
 
 
 def _estimator(name: str, given: Mapping[str, Any]) -> Any:

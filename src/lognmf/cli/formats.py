@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import os
+import struct
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,11 +15,17 @@ from typing import Any
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+from scipy.io.matlab import matfile_version
 
+from lognmf.cli.apart import read_apart
 from lognmf.datasets import Dataset
+from lognmf.parameters import check_sparse
+from lognmf.reading import check_npy, check_npz, check_unpacked, most_bytes, printable, reason
 
 _DATA_NAMES = ("X", "data", "fea", "arr_0")
 _LABEL_NAMES = ("y", "labels", "gnd", "target")
+_COMPRESSED, _DEFLATE_RATIO = 15, 1032
+"""MATLAB's mark of a compressed element, and the most that its compression can achieve."""
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none"}
 
 
@@ -27,22 +36,24 @@ def parsing(path: Path) -> Iterator[None]:
         yield
     except (MemoryError, PermissionError):
         raise
-    except NotImplementedError as error:
-        msg = f"{path} is a MATLAB file of version 7.3, which cannot be read: save it with -v7."
-        raise ValueError(msg) from error
     except Exception as error:
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        msg = f"{path} cannot be read as {path.suffix.lower().lstrip('.')}: {reason}."
+        kind = path.suffix.lower().lstrip(".")
+        msg = f"{path} cannot be read as {kind}: {reason(error)}."
+        if kind == "mat" and isinstance(error, NotImplementedError):
+            msg = f"{path} is a MATLAB file of version 7.3, which cannot be read: save it with -v7."
         raise ValueError(msg) from error
 
 
 def as_vector(values: Any) -> np.ndarray:
-    """A column or row as a vector; text in MATLAB's cells as text."""
-    values = values.toarray() if sp.issparse(values) else np.asarray(values)
+    """A column or row as a vector."""
+    check_sparse("the array of labels", values)
+    if sp.issparse(values):
+        if 1 not in values.shape:
+            return values  # no labels: too large to be made dense, perhaps
+        values = values.toarray()
+    values = np.asarray(values)
     if values.size == max(values.shape, default=1):
         values = values.reshape(-1)
-    if values.dtype == object:
-        values = np.array([str(np.squeeze(cell)) for cell in values.reshape(-1)]).reshape(values.shape)
     return values
 
 
@@ -60,15 +71,15 @@ def check_labels_exist(labels: str | None, names: Sequence[str] | None, path: An
 
 
 def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Dataset:
-    from pyarrow import csv as arrow_csv
+    import pyarrow as pa
 
     with parsing(path):
         header = any(not _is_number(cell) for cell in _first_row(path, delimiter))
-        columns = arrow_csv.read_csv(
-            path,
-            read_options=arrow_csv.ReadOptions(autogenerate_column_names=not header),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
-        )
+        try:
+            columns = _arrow_table(path, delimiter, header, block=1 << 20)
+        except pa.ArrowInvalid:
+            # A row may be longer than a block.
+            columns = _arrow_table(path, delimiter, header, block=min(path.stat().st_size + 1, (1 << 31) - 1))
     names = [name.strip() for name in columns.column_names] if header else None
     if names and "" in names:
         msg = (
@@ -79,15 +90,27 @@ def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Dataset:
     return _from_columns(columns, names, labels, path)
 
 
+def _arrow_table(path: Path, delimiter: str, header: bool, *, block: int) -> Any:
+    from pyarrow import csv as arrow_csv
+
+    return arrow_csv.read_csv(
+        path,
+        read_options=arrow_csv.ReadOptions(autogenerate_column_names=not header, block_size=block),
+        parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
+    )
+
+
 def _read_parquet(path: Path, labels: str | None) -> Dataset:
     from pyarrow import parquet
 
     with parsing(path):
+        facts = parquet.read_metadata(path)
+        check_unpacked(8 * facts.num_rows * facts.num_columns, path.stat().st_size)
         columns = parquet.read_table(path)
-    # The index that pandas stored is not a feature.
-    index = (columns.schema.pandas_metadata or {}).get("index_columns", [])
-    stored = [name for name in index if name in columns.column_names and name != labels]
-    columns = columns.drop_columns(stored)
+        # The index that pandas stored is not a feature.
+        index = (columns.schema.pandas_metadata or {}).get("index_columns", [])
+        stored = [name for name in index if name in columns.column_names and name != labels]
+        columns = columns.drop_columns(stored)
     return _from_columns(columns, columns.column_names, labels, path)
 
 
@@ -114,6 +137,9 @@ def _from_columns(columns: Any, names: list[str] | None, labels: str | None, pat
     kept = list(range(columns.num_columns))
     y = None
     if names and labels in names:
+        if names.count(labels) > 1:
+            msg = f"{path} has {names.count(labels)} columns called {labels!r}: rename all but the labels."
+            raise ValueError(msg)
         position = kept.pop(names.index(labels))
         y = _label_column(columns.column(position), labels, path)
     for j in kept:
@@ -140,6 +166,12 @@ def _check_numbers(kind: Any, column: str, path: Path) -> None:
 
 
 def _label_column(column: Any, name: str, path: Path) -> np.ndarray:
+    from pyarrow import types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        msg = f"Label column {name!r} of {path} holds {kind} values; labels must be numbers or text."
+        raise ValueError(msg)
     values = column.to_pylist()
     empty = sum(value is None or value == "" for value in values)
     if empty:
@@ -159,21 +191,60 @@ def _read_arrays(path: Path, labels: str | None) -> Dataset:
 
 def _load_npz(path: Path) -> Any:
     """A sparse matrix, or a dict of the file's arrays."""
+    check_npz(path)
     with np.load(path, allow_pickle=False) as file:
         if "format" not in file.files:
-            return dict(file)
+            return {name: array for name, array in file.items() if isinstance(array, np.ndarray)}
     return sp.load_npz(path)
 
 
+def load_npy(path: Path) -> np.ndarray:
+    """The array of an npy file."""
+    with path.open("rb") as file:
+        check_npy(file, path.stat().st_size)
+    return np.load(path, allow_pickle=False)
+
+
 def _load_mat(path: Path) -> dict[str, Any]:
-    return {name: M for name, M in scipy.io.loadmat(path).items() if not name.startswith("__")}
+    check_unpacked(_mat_bytes(path), path.stat().st_size)
+    return read_apart(path)
+
+
+def _mat_bytes(path: Path) -> int:
+    """What the compressed parts of a MATLAB file unpack to, counted until it is too much."""
+    packed, total = path.stat().st_size, 0
+    if matfile_version(path)[0] != 1 or _DEFLATE_RATIO * packed <= most_bytes(packed):
+        return 0
+    with path.open("rb") as file:
+        order = "<" if file.read(128).endswith(b"IM") else ">"
+        while len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            if kind != _COMPRESSED:
+                file.seek(size, os.SEEK_CUR)
+                continue
+            unpacker, rest = zlib.decompressobj(), file.read(size)
+            while rest and total <= most_bytes(packed):
+                total += len(unpacker.decompress(rest, 1 << 20))
+                rest = unpacker.unconsumed_tail
+    return total
+
+
+def _load_mtx(path: Path) -> Any:
+    """A matrix of text; refused if it promises more numbers than so many bytes can spell."""
+    _, _, entries, layout, _, symmetry = scipy.io.mminfo(path)
+    size = path.stat().st_size
+    numbers = entries if layout == "coordinate" or symmetry == "general" else entries // 2
+    if 2 * numbers > size + 1:
+        msg = f"its header promises {entries} entries, more than {size} bytes can spell"
+        raise ValueError(msg)
+    return read_apart(path)["X"]
 
 
 _ARRAYS: dict[str, Callable[[Path], Any]] = {
-    ".npy": partial(np.load, allow_pickle=False),
+    ".npy": load_npy,
     ".npz": _load_npz,
     ".mat": _load_mat,
-    ".mtx": scipy.io.mmread,
+    ".mtx": _load_mtx,
 }
 """Functions that read a matrix, or a dict of arrays, by the ending of the file's name."""
 
@@ -201,8 +272,13 @@ def _pick_matrix(arrays: Mapping[str, Any], path: Path) -> Any:
 
 
 def _dataset(X: Any, y: np.ndarray | None, path: Path, names: tuple[str, ...] | None = None) -> Dataset:
-    X = sp.csr_array(X) if sp.issparse(X) else X
-    return Dataset(X, y, name=path.stem, title=path.stem, feature_names=names)
+    check_sparse(str(path), X)
+    if sp.issparse(X):
+        with parsing(path):
+            check_unpacked(8 * X.shape[0], path.stat().st_size)  # rows without entries cost bytes too
+        X = sp.csr_array(X)
+    names = None if names is None else tuple(map(printable, names))
+    return Dataset(X, y, name=printable(path.stem), title=printable(path.stem), feature_names=names)
 
 
 FORMATS: dict[str, Callable[[Path, str | None], Dataset]] = {

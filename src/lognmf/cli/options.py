@@ -11,6 +11,7 @@ import typer
 from lognmf.cli.formats import ENDINGS
 from lognmf.datasets import NAMES
 from lognmf.models import MODELS
+from lognmf.reading import printable
 
 MODEL_NAMES = ", ".join(MODELS).lower()
 """The models as the command line spells them, for help texts and messages."""
@@ -94,7 +95,7 @@ def worded(*kinds: type[Exception]) -> Iterator[None]:
 
 def complain(sentence: str) -> None:
     """Print an error message."""
-    typer.echo(f"Error: {sentence}", err=True)
+    typer.echo(f"Error: {printable(' '.join(sentence.split()))}", err=True)
 
 
 def _sentence(error: Exception) -> str:

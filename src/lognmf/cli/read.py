@@ -17,7 +17,7 @@ from sklearn import config_context
 from sklearn.preprocessing import normalize
 
 from lognmf import datasets
-from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, parsing
+from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, load_npy, parsing
 from lognmf.datasets import Dataset
 from lognmf.datasets.places import is_archive
 from lognmf.files import fingerprint
@@ -221,7 +221,7 @@ def _read_labels(labels: str, path: Any) -> np.ndarray:
     file = Path(labels)
     if file.suffix.lower() == ".npy":
         with parsing(file):
-            return as_vector(np.load(file, allow_pickle=False))
+            return as_vector(load_npy(file))
     if file.suffix.lower() not in (".csv", ".txt"):
         msg = f"The label file {labels} must be a csv, txt or npy file with one label per line."
         raise ValueError(msg)
@@ -251,6 +251,9 @@ def _check_labels(y: np.ndarray, shape: tuple[int, int], labels: str, path: Any)
             hint = " If the first one is a header, remove it."
         msg = f"There are {len(y)} labels in {labels} for the {shape[0]} samples of {path}.{hint}"
         raise ValueError(msg)
-    if y.dtype.kind not in "buifU" or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+    surrogates = y.dtype.kind == "U" and any(
+        "\ud800" <= letter <= "\udfff" for letter in set("".join(y.tolist()))
+    )
+    if y.dtype.kind not in "buifU" or surrogates or (y.dtype.kind == "f" and not np.isfinite(y).all()):
         msg = f"The labels {labels} must be words or finite numbers, one for every sample."
         raise ValueError(msg)

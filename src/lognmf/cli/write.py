@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,6 +49,11 @@ FILES = (
     "sensitivity.png",
 )
 """Everything the result folder of a fit can hold."""
+
+_ODD_NAMES = "backslashreplace"
+"""How bytes of a file's name that are no UTF-8 are written; JSON reads that as the name again."""
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 COMPARISON_FILES = ("index.html", "summary.json", "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
@@ -256,16 +262,27 @@ def _write(
 ) -> None:
     """Write tables as csv, figures as png, by their names, and the summary."""
     for name, columns in tables.items():
-        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8", errors=_ODD_NAMES) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)
             # Python's numbers: NumPy writes a float32 with fewer digits.
             values = (np.asarray(column, dtype=object).tolist() for column in columns.values())
-            writer.writerows(zip(*values, strict=True))
+            writer.writerows(zip(*([_no_formula(cell) for cell in column] for column in values), strict=True))
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png")
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8", errors=_ODD_NAMES)
+
+
+def _no_formula(cell: Any) -> Any:
+    """A word that a spreadsheet would run as a formula, with a ' before it; anything else as it is."""
+    if not isinstance(cell, str) or not _FORMULA.match(cell):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lognmf.clustering.lloyd import SLACK, Points, assign, first, first_least, lloyd, pick
 from lognmf.core.arrays import Array, is_torch, join, like, namespace, on_gpu, to_numpy, with_small_indices
 from lognmf.core.parallel import SMALL_PRODUCT, limited, operations
-from lognmf.parameters import check_random_state
+from lognmf.parameters import check_random_state, check_sparse
 
 _MEMORY = {"cpu": 2**24, "accelerator": 2**32}
 """Bytes for temporaries: small enough for a CPU's caches (`benchmarks/kmeans.py --memory 256` is half as
@@ -61,6 +61,7 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     >>> bool(labels[0] == labels[1] != labels[2])
     True
     """
+    check_sparse("V", V)
     V = with_small_indices(sp.csr_array(V)) if sp.issparse(V) else to_numpy(V)
     if V.ndim != 2:
         msg = f"V must have shape (samples, components); got {V.shape}."

@@ -14,6 +14,7 @@ import numpy as np
 from lognmf.datasets.places import is_archive, unpack
 from lognmf.datasets.registry import Dataset
 from lognmf.parameters import check_integer
+from lognmf.reading import check_unpacked, printable, reason, short
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pbm", ".pnm", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 """How the names of pictures end."""
@@ -90,7 +91,7 @@ def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -
         grey = _grey(picture, folder, resize)
         shape = shape or grey.shape
         if grey.shape != shape:
-            names = [path.relative_to(folder) for path in (pictures[0][0], picture)]
+            names = [short(str(path.relative_to(folder))) for path in (pictures[0][0], picture)]
             sizes = ["x".join(map(str, size)) for size in (shape, grey.shape)]
             msg = (
                 f"The pictures of {given} have different sizes: {names[0]} is {sizes[0]} (height x width), "
@@ -98,18 +99,33 @@ def _load(folder: Path, name: str, given: str, resize: tuple[int, int] | None) -
                 f"resize=({shape[0]}, {shape[1]}) in Python."
             )
             raise ValueError(msg)
-        X = np.empty((len(pictures), grey.size)) if X is None else X
+        if X is None:
+            _check_memory(given, [path for path, _ in pictures], grey.size)
+            X = np.empty((len(pictures), grey.size))
         X[i] = grey.reshape(-1)
     labelled = list(classes) != [""]
+    class_names = tuple(map(printable, classes))
+    if len(set(class_names)) < len(class_names):
+        msg = f"Two folders of {given} have names that look the same when printed: rename one of them."
+        raise ValueError(msg)
     return Dataset(
         X=X,
         y=np.array([label for _, label in pictures], dtype=np.intp) if labelled else None,
-        name=name,
-        title=name,
+        name=printable(name),
+        title=printable(name),
         image_shape=shape,
-        class_names=tuple(classes) if labelled else None,
-        source=given,
+        class_names=class_names if labelled else None,
+        source=printable(given),
     )
+
+
+def _check_memory(given: str, pictures: list[Path], pixels: int) -> None:
+    """Refuse pictures whose grey values need far more memory than their files."""
+    try:
+        check_unpacked(8 * pixels * len(pictures), sum(picture.stat().st_size for picture in pictures))
+    except ValueError as error:
+        msg = f"The pictures of {given} are not read: {error}, or resize them."
+        raise ValueError(msg) from None
 
 
 def _classes(folder: Path, given: str) -> dict[str, list[Path]]:
@@ -155,9 +171,9 @@ def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.nda
     """Grey values (height, width) of a picture."""
     from PIL import Image, ImageOps
 
-    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with Image.open(picture) as opened:
+            check_unpacked(8 * opened.width * opened.height, picture.stat().st_size)
             image = ImageOps.exif_transpose(opened)
             if image.mode not in _WIDE_MODES:
                 image = image.convert("L")
@@ -170,7 +186,7 @@ def _grey(picture: Path, folder: Path, resize: tuple[int, int] | None) -> np.nda
                     Image.Resampling.LANCZOS if image.mode == "L" else Image.Resampling.BILINEAR,
                 )
             return np.asarray(image, dtype=np.float64)
-    except (OSError, ValueError, SyntaxError, *bombs) as error:
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        msg = f"The picture {picture.relative_to(folder)} cannot be read: {reason}. Replace or remove it."
+    except Exception as error:  # damaged pictures fail in many ways
+        name = short(str(picture.relative_to(folder)))
+        msg = f"The picture {name} cannot be read: {reason(error)}. Replace or remove it."
         raise ValueError(msg) from error

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tarfile
 import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 from lognmf.datasets.registry import Entry, File
 from lognmf.files import fingerprint
+from lognmf.reading import check_unpacked, reason, short, zip_members
 
 DATA_VARIABLE = "LOGNMF_DATA"
 CACHE_VARIABLE = "LOGNMF_CACHE"
@@ -99,7 +101,33 @@ def _how_to_get(entry: Entry, file: File, home: Path | None) -> str:
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 """How the names of archives end."""
 
-_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError)
+_DEEPEST, _LONGEST_NAME, _LONGEST_HEADER = 32, 255, 1 << 16
+"""Folders within each other, and bytes of a name and of a header of a tar: no honest archive has more."""
+
+
+class _RefusedError(ValueError):
+    """An archive that is read well, and not unpacked."""
+
+
+class _Member(tarfile.TarInfo):
+    """A header of a tar; long names stand in headers of their own, which are read into memory at once."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in _HEADER_TYPES and member.size > _LONGEST_HEADER:
+            msg = f"a header of {member.size} bytes is longer than {_LONGEST_HEADER}: it may be an attack"
+            raise tarfile.ReadError(msg)
+        return member
+
+
+_HEADER_TYPES = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
 
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
@@ -107,7 +135,7 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).lower().endswith(ENDINGS)
 
 
-def unpack(path: Path, folder: Path, *, most_bytes: int = 4 << 30, most_files: int = 1_000_000) -> None:
+def unpack(path: Path, folder: Path, *, most_files: int = 1_000_000) -> None:
     """Unpack a zip or tar archive into an empty folder; refuse a suspicious one before writing anything."""
     if any(folder.iterdir()):
         msg = f"{folder} is not empty: unpack {path} into an empty folder."
@@ -117,38 +145,46 @@ def unpack(path: Path, folder: Path, *, most_bytes: int = 4 << 30, most_files: i
         # Neither library reads more of a file than its header says, so the check below holds.
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
-                zipped = [info for info in archive.infolist() if not info.is_dir()]
-                sizes = [(info.filename, info.file_size, _zip_fault(info)) for info in zipped]
-                _check(path, sizes, most_bytes, most_files)
+                zipped = [info for info in zip_members(archive, path) if not info.is_dir()]
+                _check(path, ((i.filename, i.file_size, _zip_fault(i)) for i in zipped), most_files)
                 archive.extractall(folder, zipped)
         else:
-            with tarfile.open(path) as archive:
-                members = [info for info in archive.getmembers() if not info.isdir()]
-                _check(path, [(m.name, m.size, _tar_fault(m)) for m in members], most_bytes, most_files)
+            with tarfile.open(path, tarinfo=_Member) as archive:
+                # One by one: the headers behind a file too large are never reached.
+                _check(path, ((m.name, m.size, _tar_fault(m)) for m in archive if not m.isdir()), most_files)
+                members = [member for member in archive.getmembers() if not member.isdir()]
                 archive.extractall(folder, members, filter="data")
-    except _DAMAGE as error:
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        msg = f"{path} cannot be unpacked: {reason}. Get it again."
+    except (_RefusedError, MemoryError, PermissionError):
+        raise
+    except Exception as error:  # damaged archives fail in many ways
+        if getattr(error, "errno", None) == errno.ENOSPC:
+            raise
+        msg = f"{path} cannot be unpacked: {reason(error)}. Get it again."
         raise ValueError(msg) from error
 
 
-def _check(path: Path, files: list[tuple[str, int, str | None]], most_bytes: int, most_files: int) -> None:
+def _check(path: Path, files: Iterable[tuple[str, int, str | None]], most_files: int) -> None:
     """Refuse an archive by the names, sizes and faults of its files."""
-    size = sum(size for _, size, _ in files)
-    if len(files) > most_files or size > most_bytes:
-        msg = (
-            f"{path} is not unpacked: it holds {len(files)} files of {size} bytes, and at most "
-            f"{most_files} files of {most_bytes} bytes are allowed. Unpack it yourself and give the folder."
-        )
-        raise ValueError(msg)
+    packed, size = path.stat().st_size, 0
     seen: set[str] = set()
-    for name, _, fault in files:
-        fault = fault or ("leads out of the folder" if _leads_out(name) else None)
-        fault = fault or ("comes twice" if name in seen else None)
+    for name, length, fault in files:
+        size += length
+        fault = fault or _name_fault(name) or ("comes twice" if name in seen else None)
         if fault:
-            msg = f"{path} is not unpacked, because {name!r} in it {fault}: it may be an attack."
-            raise ValueError(msg)
+            msg = f"{path} is not unpacked, because {short(name)!r} in it {fault}: it may be an attack."
+            raise _RefusedError(msg)
         seen.add(name)
+        if len(seen) > most_files:
+            msg = (
+                f"{path} is not unpacked: it holds more than {most_files} files. Unpack it yourself and give "
+                "the folder."
+            )
+            raise _RefusedError(msg)
+        try:
+            check_unpacked(size, packed)
+        except ValueError as error:
+            msg = f"{path} is not unpacked: {error}, or unpack it yourself and give the folder."
+            raise _RefusedError(msg) from None
 
 
 def _zip_fault(info: zipfile.ZipInfo) -> str | None:
@@ -163,6 +199,12 @@ def _tar_fault(info: tarfile.TarInfo) -> str | None:
     return None if info.isreg() else "is no plain file"
 
 
-def _leads_out(name: str) -> bool:
+def _name_fault(name: str) -> str | None:
     parts = PurePosixPath(name).parts
-    return not parts or name.startswith("/") or ".." in parts or any(mark in name for mark in "\\:\0")
+    if not parts or name.startswith("/") or ".." in parts or any(mark in name for mark in "\\:\0"):
+        return "leads out of the folder"
+    if len(parts) > _DEEPEST:
+        return f"lies more than {_DEEPEST} folders deep"
+    if max(len(os.fsencode(part)) for part in parts) > _LONGEST_NAME:
+        return f"has a name of more than {_LONGEST_NAME} bytes"
+    return None

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.core.data import InMemory
-from lognmf.parameters import check_integer
+from lognmf.parameters import check_integer, check_layout, check_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,7 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     if is_torch(X):
         X = _check_torch(type(estimator).__name__ if estimator is not None else "the model", X)
     else:
+        check_sparse("X", X)
         X = check_array(
             X,
             accept_sparse="csr",
@@ -138,9 +139,10 @@ def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:
     missing = xp.isnan(X) if bool(xp.isnan(xp.min(X))) else None
     if mask is None and missing is None:
         return None
-    if sp.issparse(mask):
-        mask = mask.toarray()
-    M = xp.ones_like(X) if mask is None else _check_weights(like(_real(mask), X), X.shape)
+    if mask is not None:
+        mask = _real(mask)
+        mask = mask.toarray() if sp.issparse(mask) else mask
+    M = xp.ones_like(X) if mask is None else _check_weights(like(mask, X), X.shape)
     if missing is not None:
         M = xp.where(missing, xp.zeros_like(M), M)
     return None if bool(xp.all(M == 1)) else M
@@ -159,6 +161,8 @@ def _real(mask: Any) -> Any:
     if "complex" in str(given.dtype) or not (is_torch(given) or given.dtype.kind in "buif"):
         msg = f"mask must hold numbers or truth values, one for every entry of X; got {given.dtype}."
         raise TypeError(msg)
+    check_sparse("mask", given)
+    check_layout("mask", given)
     return given
 
 
@@ -219,6 +223,7 @@ def check_codes(V: Any) -> Array:
     """Codes to be turned into samples: finite, of float32 or float64."""
     if not is_torch(V):
         return check_array(V, dtype=[np.float64, np.float32], input_name="V")
+    check_layout("V", V)
     xp = namespace(V)
     if xp.isdtype(V.dtype, "complex floating"):
         msg = f"V must hold real numbers; got {V.dtype}."

@@ -51,7 +51,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
     """
     text = render(page)
     with new_file(path, force=True) as fresh:
-        fresh.write_text(text, encoding="utf-8", newline="\n")
+        fresh.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     return Path(path).resolve()
 
 
