@@ -2,5 +2,6 @@
 
 from hostile.cases import Kind
 from hostile.fits import FITS
+from hostile.stores import STORES
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (FITS,)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (FITS, STORES)}
