@@ -93,24 +93,32 @@ def test_a_run_stopped_while_writing_keeps_the_old_results(start, here, number):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_before_the_work(start, number, code):
+@pytest.mark.parametrize("where", ["stop", "inside_typer"])
+def test_stopped_outside_the_work(start, number, code, where):
     process = start(
         f"""
         import os
         from lognmf.cli import main
-        main._app = lambda: os.kill(os.getpid(), {int(number)})
-        main.main(["--version"])
+        def stop():
+            os.kill(os.getpid(), {int(number)})
+        def inside_typer():
+            import typer
+            app = typer.Typer()
+            app.command()(stop)
+            return app
+        main._app = {where}
+        main.main([])
         """
     )
     out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (code, "", "interrupted, nothing done\n")
+    assert (process.returncode, out, err) == (code, "", "interrupted\n")
 
 
-def test_the_signal_handler_is_put_back():
-    before = signal.getsignal(signal.SIGTERM)
+def test_the_signal_handlers_are_put_back():
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     with pytest.raises(SystemExit):
         cli.main(["--version"])
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 
 def test_without_the_extra(start):

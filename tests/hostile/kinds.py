@@ -2,6 +2,8 @@
 
 from hostile.cases import Kind
 from hostile.fits import FITS
+from hostile.kills import KILLS
 from hostile.stores import STORES
+from hostile.threads import THREADS
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (FITS, STORES)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (FITS, STORES, KILLS, THREADS)}

@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pytest
@@ -137,18 +137,19 @@ FILES = (flip, zeros, truncate, append, empty, text, folder, closed, gone)
 WORDLESS = {
     "nothing": "SELECT 1",
     "rows deleted": "DELETE FROM {origin} WHERE rowid % {n} = 0",
+    "parts deleted": "DELETE FROM {table} WHERE rowid % {n} = 1",
     "rows in another order": "UPDATE {table} SET rowid = -rowid",
 }
 EDITS = {
     "a digit": "UPDATE {table} SET row = replace(row, '.{n}', '.9') WHERE row LIKE '%.{n}%'",
-    "a number": "UPDATE {table} SET row = json_set(row, '$.objective', {n}.5), arrays = NULL WHERE rowid > {n}",
+    "a number": "UPDATE {table} SET row = json_set(row, '$.objective', {n}.5) WHERE rowid > {n}",
+    "arrays": "UPDATE {table} SET arrays = substr(arrays, {n})",
     "values swapped": "UPDATE {table} SET row = (SELECT row FROM {table} WHERE rowid = {n})",
     "a version": "UPDATE {origin} SET version = version || '{n}'",
     "a checksum": "UPDATE {origin} SET checksum = substr(checksum, {n})",
     "a key": "UPDATE {table} SET {key} = replace({key}, '1', '{n}')",
     "a type": "UPDATE {table} SET row = {n}.5",
     "no text": "UPDATE {table} SET row = CAST(x'ff0{n}' AS TEXT)",
-    "parts deleted": "DELETE FROM {table} WHERE rowid % {n} = 1",
 }
 STATEMENTS = {
     "a table dropped": "DROP TABLE {table}",
@@ -156,7 +157,8 @@ STATEMENTS = {
     "about deleted": "DELETE FROM about",
     "a table of somebody else": "CREATE TABLE mine (x)",
 }
-"""SQL: with the first nothing need be said, with the second every change must be, the third may be refused."""
+"""SQL: of the first nothing need be said, of the second every change must be told, the third may be refused.
+Rows of a study that are deleted are missing in their piece, which must be told too."""
 
 DAMAGES = [*WORDLESS, *EDITS, *STATEMENTS, *(damage.__name__ for damage in FILES)]
 
@@ -171,18 +173,23 @@ def damage(case: Case, path: Path) -> bool:
         return False
     store = SUBJECTS[case["store"]]
     key = "key" if store.table == "rows" else "cell"
-    if store.table == "rows":
-        statement = statement.replace(", arrays = NULL", "")
+    if name == "arrays" and store.table == "rows":
+        statement = "SELECT 1"
     words = {"table": store.table, "origin": store.origin, "key": key, "n": 1 + rng.randrange(1, 5)}
     with closing(sqlite3.connect(path)) as file, file:
         before = _content(file, store)
         file.execute(statement.format(**words))
-        return name in EDITS and _content(file, store) != before
+        told = name in EDITS or (name == "parts deleted" and case["store"] == "study")
+        return told and _content(file, store) != before
 
 
 def _content(file: sqlite3.Connection, store: Store) -> list[Any]:
     file.text_factory = bytes
     return [file.execute(f"SELECT * FROM {name}").fetchall() for name in (store.table, store.origin)]
+
+
+def broken(promise: str) -> NoReturn:
+    raise Defect(promise)
 
 
 # The check -----------------------------------------------------------------------------------
@@ -200,25 +207,25 @@ def check(case: Case, folder: Path) -> str:
         found = resume(path)
     except ValueError as error:
         return _refusal(error, path, before)
-    if not _same(found.rows, fresh):
-        raise Defect(f"other numbers came out, with the words {found.words}")
+    if not same_rows(found.rows, fresh):
+        broken(f"other numbers came out, with the words {found.words}")
     if changed and not found.words:
-        raise Defect("rows were changed, and nothing was said")
-    if not _same(resume(path).rows, fresh):
-        raise Defect("other numbers came out the second time")
+        broken("rows were changed, and nothing was said")
+    if not same_rows(resume(path).rows, fresh):
+        broken("other numbers came out the second time")
     return f"resumed {'with a word' if found.words else 'silently'}"
 
 
 def _refusal(error: ValueError, path: Path, before: bytes | None) -> str:
     message = str(error)
     if str(path) not in message or "\n" in message or not message.endswith("."):
-        raise Defect(f"refused without naming the file in a sentence: {message}") from error
+        broken(f"refused without naming the file in a sentence: {message}")
     if before is not None and _bytes(path) != before and not path.with_name("store-wal").exists():
-        raise Defect("refused, but changed") from error
+        broken("refused, but changed")
     words = ("another run", "something else", "cannot be used as a store")
     word = next((word for word in words if word in message), None)
     if word is None:
-        raise Defect(f"refused for another reason: {message}") from error
+        broken(f"refused for another reason: {message}")
     return f"refused: {word}"
 
 
@@ -226,7 +233,7 @@ def _bytes(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def _same(found: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> bool:
+def same_rows(found: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> bool:
     """Up to rounding: its last digits depend on which fits share a batch."""
     if [row.keys() for row in found] != [row.keys() for row in fresh]:
         return False
@@ -238,7 +245,7 @@ def _close(a: Any, b: Any) -> bool:
     if isinstance(a, float | np.ndarray):
         return bool(np.allclose(a, b, rtol=1e-6 if isinstance(a, np.ndarray) else 1e-9, atol=1e-12))
     if isinstance(a, list) and a and isinstance(a[0], dict):
-        return _same(a, b)
+        return same_rows(a, b)
     return a == pytest.approx(b, rel=1e-9) if isinstance(a, list) else a == b
 
 

@@ -10,34 +10,40 @@ from typing import Annotated, Any, NoReturn
 _NEEDED = ("typer", "rich", "jinja2", "pyarrow", "matplotlib")
 
 
+class Stopped(BaseException):
+    """A signal asked to stop, by its number. Not a KeyboardInterrupt: typer would end without a word."""
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line with ``arguments``, by default those that the user typed, and exit.
 
     The exit code is 0 on success, 1 if a package is missing, 2 for refused input, 130 if interrupted and
     143 if terminated.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        sys.exit(f'The command line needs {" and ".join(missing)}: run pip install "lognmf[cli]".')
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    before = signal.signal(signal.SIGTERM, _terminate)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        code = _run(given)
-    except KeyboardInterrupt as stop:  # before the work: the commands have sentences of their own
-        print("interrupted, nothing done", file=sys.stderr)  # noqa: T201
-        code = 128 + next(iter(stop.args), signal.SIGINT)
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:  # as a shell tells the programs in its background
+                signal.signal(number, _stop)
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+    except Stopped as stop:  # before or after the work: the commands have sentences of their own
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        code = 128 + stop.args[0]
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     sys.exit(code)
 
 
-def _terminate(number: int, _: Any) -> NoReturn:
-    """SIGTERM cleans up as Ctrl-C does; its number becomes part of the exit code."""
-    raise KeyboardInterrupt(number)
+def _stop(number: int, _: Any) -> NoReturn:
+    raise Stopped(number)
 
 
 def _run(given: list[str]) -> int:
     """The exit code of a command."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        sys.exit(f'The command line needs {" and ".join(missing)}: run pip install "lognmf[cli]".')
     from lognmf.cli.options import complain
 
     try:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from lognmf.cli.formats import ENDINGS
+from lognmf.cli.main import Stopped
 from lognmf.datasets import NAMES
 from lognmf.models import MODELS
 
@@ -78,7 +79,7 @@ def interruptible(message: str = "interrupted, nothing written") -> Iterator[Non
     """Exit with ``message`` on Ctrl-C, code 130, and on SIGTERM, code 143."""
     try:
         yield
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, Stopped) as stop:
         typer.echo(message, err=True)
         raise typer.Exit(128 + next(iter(stop.args), signal.SIGINT)) from None
 
