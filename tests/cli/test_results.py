@@ -279,6 +279,28 @@ def test_the_folder_itself_stays(tmp_path, monkeypatch):
 
 
 @blank
+@pytest.mark.parametrize("moves", range(0, 20, 3))
+def test_killed_while_replacing(tmp_path, monkeypatch, moves):
+    """Whenever that is: no old file stands next to a new one, and a folder with a summary is complete."""
+    folder = write_results(tmp_path / "out", make_run())
+    before, after = content(folder), content(write_results(tmp_path / "new", make_run(seed=1)))
+    rename, done = Path.rename, []
+
+    def until_killed(self, target):
+        if len(done) < moves:
+            done.append(rename(self, target))
+
+    monkeypatch.setattr(Path, "rename", until_killed)
+    write_results(folder, make_run(seed=1), force=True)
+    left = content(folder)
+    timed = {"history.csv", "model.npz", "summary.json"}
+    old = all(left[name] == before[name] for name in left if name not in timed)
+    new = all(left[name] == after[name] for name in left if name not in timed)
+    assert old or new
+    assert ("summary.json" in left) == (len(left) == len(before))
+
+
+@blank
 def test_leftovers_of_killed_runs_are_removed(tmp_path):
     with working_folder(tmp_path) as busy:
         for parent in (tmp_path, write_results(tmp_path / "out", make_run())):

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
+_SUMMARY = "summary.json"
+
 FILES = (
-    "summary.json",
+    _SUMMARY,
     "factors.npz",
     "model.npz",
     "labels.csv",
@@ -49,7 +51,7 @@ FILES = (
 )
 """Everything the result folder of a fit can hold."""
 
-COMPARISON_FILES = ("index.html", "summary.json", "comparison.csv", "comparison.png", "parts.png")
+COMPARISON_FILES = ("index.html", _SUMMARY, "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
 
 
@@ -141,11 +143,14 @@ def _new_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator[Path
 def _replace_results(folder: Path, fresh: Path, old: Path) -> None:
     """Move the results in ``folder`` to ``old`` and those in ``fresh`` to ``folder``; if that fails, back.
 
-    The folder itself stays: it may be the current one of a shell. No old file ever stands next to a new one.
+    The folder itself stays: it may be the current one of a shell. No old file ever stands next to a new one,
+    and where there is a summary, all is there: it is the first to go and the last to come.
     """
     old.mkdir()
-    moves = [(path, old / path.name) for path in folder.iterdir() if _is_result(path)]
-    moves += [(path, folder / path.name) for path in fresh.iterdir()]
+    present = sorted(filter(_is_result, folder.iterdir()), key=lambda path: path.name != _SUMMARY)
+    moves = [(path, old / path.name) for path in present]
+    coming = sorted(fresh.iterdir(), key=lambda path: path.name == _SUMMARY)
+    moves += [(path, folder / path.name) for path in coming]
     try:
         for source, target in moves:
             source.rename(target)
@@ -283,7 +288,7 @@ def _write(
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png")
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+    (folder / _SUMMARY).write_text(text + "\n", encoding="utf-8")
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
