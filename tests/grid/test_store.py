@@ -205,6 +205,14 @@ def test_values_that_have_no_name_are_refused_before_the_fit(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("labels", [[None, "a"], [object(), object()], [np.nan, 1.0]])
+def test_labels_that_are_no_classes_are_refused_before_the_fit(labels, tmp_path, monkeypatch):
+    monkeypatch.setattr("lognmf.grid.fit.fit_batch", lambda *_, **__: pytest.fail("fitted"))
+    with pytest.raises(ValueError, match="y must hold a number or a word for each sample"):
+        fit_grid("NMF", X, {"n_components": [2]}, y=labels * 10, store=tmp_path / "rows.sqlite")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_lists_of_numbers_are_stored(tmp_path):
     many = np.arange(2000.0)
     grid = {"odd": [(1, np.int64(2)), {"a": [np.float32(0.5)]}, (many,), (many[::-1],), float("inf")]}

@@ -105,7 +105,15 @@ def check_classes(y: Any, n: int) -> np.ndarray:
     if y.shape != (n,):
         msg = f"y must hold one class for each of the {n} samples; got shape {y.shape}."
         raise ValueError(msg)
-    return np.unique(y, return_inverse=True)[1]
+    try:
+        names, classes = np.unique(y, return_inverse=True)
+        sound = bool(np.all(names == names))  # NaN alone differs from itself
+    except TypeError:  # they cannot be compared
+        sound = False
+    if not sound:
+        msg = "y must hold a number or a word for each sample, without NaN and None: leave out other samples."
+        raise ValueError(msg)
+    return classes
 
 
 def check_clusters(n_clusters: int | None, classes: np.ndarray | None, n: int) -> int | None:
