@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: what a killed process leaves there stays
+    fcntl = None  # type: ignore[assignment]
+
+_WORKING = re.compile(r"\.lognmf-[0-9a-f]{32}")
+_ATTEMPTS = 3
+"""How often a lock is tried for; a file system may have none."""
 
 
 def check_new(path: str | os.PathLike[str], *, force: bool = False) -> Path:
@@ -28,19 +39,79 @@ def check_new(path: str | os.PathLike[str], *, force: bool = False) -> Path:
 
 @contextmanager
 def new_file(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Path]:
-    """A temporary name with the same ending; the file written there is moved to ``path`` on success.
+    """A file of the same name elsewhere; what is written there is moved to ``path`` on success.
 
-    Missing folders are made. Not mkstemp: its file may be read by its owner only.
+    Missing folders are made.
     """
     path = check_new(path, force=force)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.stem}-{uuid.uuid4().hex}{path.suffix}")
-    try:
+    with working_folder(path.parent) as hidden:
+        fresh = hidden / path.name
         yield fresh
         check_new(path, force=force)
         fresh.replace(path)
+
+
+@contextmanager
+def working_folder(parent: Path) -> Iterator[Path]:
+    """A hidden folder in ``parent`` for unfinished files, closed to other users and removed at the end.
+
+    The folders that killed processes left there are removed first.
+    """
+    remove_abandoned(parent)
+    folder, lock = _locked_folder(parent)
+    try:
+        yield folder
     finally:
-        fresh.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def is_working_folder(path: Path) -> bool:
+    """Whether a path is named like a folder of `working_folder`."""
+    return _WORKING.fullmatch(path.name) is not None and path.is_dir() and not path.is_symlink()
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the working folders in ``parent`` whose processes are dead: nobody holds their locks."""
+    with suppress(OSError):  # a folder that cannot be listed
+        for folder in filter(is_working_folder, list(parent.iterdir())):
+            lock = _lock(folder)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked_folder(parent: Path) -> tuple[Path, int | None]:
+    """A new working folder, and its lock, which ends with this process however that ends."""
+    for _ in range(_ATTEMPTS):
+        folder = parent / f".lognmf-{uuid.uuid4().hex}"
+        folder.mkdir(mode=0o700)
+        lock = _lock(folder)
+        if lock is not None and folder.exists():
+            return folder, lock
+        if lock is not None:  # another process took it for abandoned before it was locked
+            os.close(lock)
+        shutil.rmtree(folder, ignore_errors=True)
+    folder = parent / f".lognmf-unlocked-{uuid.uuid4().hex}"  # nobody removes a folder of this name
+    folder.mkdir(mode=0o700)
+    return folder, None
+
+
+def _lock(folder: Path) -> int | None:
+    """A lock on a folder, as the descriptor that holds it; None if it cannot be had."""
+    if fcntl is None:
+        return None
+    lock = None
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        if lock is not None:
+            os.close(lock)
+        return None
+    return lock
 
 
 def fingerprint(path: str | os.PathLike[str]) -> str:

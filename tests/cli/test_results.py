@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from lognmf import LogSparseNMF, RobustLogSparseNMF, load_model, metrics, plots
 from lognmf.cli.write import FILES, Run, check_folder, summarize, write_results
 from lognmf.datasets import Dataset
-from lognmf.files import fingerprint
+from lognmf.files import fingerprint, working_folder
 
 blank = pytest.mark.usefixtures("no_pictures")
 TUNED = {"tuning.csv", "sensitivity.png"}
@@ -250,17 +251,78 @@ def test_a_failure_while_writing_leaves_no_trace(tmp_path, monkeypatch, force, k
 
 
 @blank
+@pytest.mark.parametrize("name", ["labels.csv", "index.html"])
+def test_a_folder_or_a_link_named_like_a_result_is_not_one(tmp_path, name):
+    folder = write_results(tmp_path / "out", make_run())
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).mkdir()
+    (folder / name / "thesis.tex").write_text("precious")
+    with pytest.raises(FileExistsError, match=rf"because it holds other files \({name}\)"):
+        write_results(folder, make_run(seed=1), force=True)
+    assert (folder / name / "thesis.tex").read_text() == "precious"
+    (folder / name).rename(tmp_path / "mine")
+    (folder / name).symlink_to(tmp_path / "mine" / "thesis.tex")
+    with pytest.raises(FileExistsError, match=rf"because it holds other files \({name}\)"):
+        write_results(folder, make_run(seed=1), force=True)
+    assert (folder / name).is_symlink()
+
+
+@blank
+def test_the_folder_itself_stays(tmp_path, monkeypatch):
+    """A shell whose current folder it is would otherwise stand in one that is gone."""
+    folder = write_results(tmp_path / "out", make_run())
+    before = folder.stat().st_ino
+    monkeypatch.chdir(folder)
+    write_results(".", make_run("ls-nmf", seed=1), force=True)
+    assert folder.stat().st_ino == before
+    assert names(Path()) == names(folder)
+    assert names(tmp_path) == ["out"]
+
+
+@blank
+@pytest.mark.parametrize("moves", range(0, 20, 3))
+def test_killed_while_replacing(tmp_path, monkeypatch, moves):
+    """Whenever that is: no old file stands next to a new one, and a folder with a summary is complete."""
+    folder = write_results(tmp_path / "out", make_run())
+    before, after = content(folder), content(write_results(tmp_path / "new", make_run(seed=1)))
+    rename, done = Path.rename, []
+
+    def until_killed(self, target):
+        if len(done) < moves:
+            done.append(rename(self, target))
+
+    monkeypatch.setattr(Path, "rename", until_killed)
+    write_results(folder, make_run(seed=1), force=True)
+    left = content(folder)
+    timed = {"history.csv", "model.npz", "summary.json"}
+    old = all(left[name] == before[name] for name in left if name not in timed)
+    new = all(left[name] == after[name] for name in left if name not in timed)
+    assert old or new
+    assert ("summary.json" in left) == (len(left) == len(before))
+
+
+@blank
+def test_leftovers_of_killed_runs_are_removed(tmp_path):
+    with working_folder(tmp_path) as busy:
+        for parent in (tmp_path, write_results(tmp_path / "out", make_run())):
+            (parent / f".lognmf-{'0' * 32}" / "new").mkdir(parents=True)
+        write_results(tmp_path / "out", make_run(), force=True)
+        assert names(tmp_path) == [busy.name, "out"]
+        assert not [name for name in names(tmp_path / "out") if name.startswith(".")]
+
+
+@blank
 def test_a_failure_while_replacing_puts_the_old_results_back(tmp_path, monkeypatch):
     folder = write_results(tmp_path / "out", make_run())
     before = content(folder)
     rename = type(folder).rename
 
-    def fail_for_the_new_one(self, target):
-        if target == folder and self.name != "old":
+    def fail_for_the_last_new_one(self, target):
+        if self.parent.name == "new" and len(list(self.parent.iterdir())) == 1:
             raise OSError
         return rename(self, target)
 
-    monkeypatch.setattr(type(folder), "rename", fail_for_the_new_one)
+    monkeypatch.setattr(type(folder), "rename", fail_for_the_last_new_one)
     with pytest.raises(OSError, match=r"^$"):
         write_results(folder, make_run(seed=1), force=True)
     assert names(tmp_path) == ["out"]

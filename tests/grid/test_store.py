@@ -6,11 +6,12 @@ import sys
 import textwrap
 from contextlib import closing
 
+import numpy as np
 import pytest
 
+from lognmf import GraphNMF, fit_grid
+from lognmf.grid import store as grid_store
 from lognmf.grid.store import RowStore
-from lognmf.paper.spec import Data, Noise, cell, pieces
-from lognmf.paper.store import Outcome, StudyStore
 
 ABOUT = {"model": "LS-NMF", "data": "abc", "parameters": {"tol": 1e-5, "graph": None}}
 
@@ -26,7 +27,7 @@ def test_round_trip(tmp_path):
 
 def test_rows_of_another_run_are_refused(tmp_path):
     RowStore(tmp_path / "rows.sqlite", ABOUT).put([("a", {})])
-    with pytest.raises(ValueError, match=r"rows of another run, with data 'abc' \(now 'abd'\)"):
+    with pytest.raises(ValueError, match=r'rows of another run, with data "abc" \(now "abd"\)'):
         RowStore(tmp_path / "rows.sqlite", ABOUT | {"data": "abd"})
     assert RowStore(tmp_path / "rows.sqlite", ABOUT).rows() == {"a": {}}
 
@@ -41,11 +42,20 @@ def test_what_is_no_store(tmp_path):
 
 def test_all_rows_of_a_batch_or_none(tmp_path):
     store = RowStore(tmp_path / "rows.sqlite", ABOUT)
-    with pytest.raises(ValueError, match="JSON"):
-        store.put([("a", {"x": 1.0}), ("b", {"x": float("nan")})])
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(TypeError, match="JSON"):
+        store.put([("a", {"x": 1.0}), ("b", {"x": object()})])
+    with pytest.raises(ValueError, match="NOT NULL constraint failed"):
         store.put([("a", {"x": 1.0}), (None, {"x": 1.0})])
     assert store.rows() == {}
+
+
+def test_a_number_that_is_none_loses_no_batch(tmp_path):
+    """What a fit has found is stored, also where a score of a stranger's model is infinite or undefined."""
+    store = RowStore(tmp_path / "rows.sqlite", ABOUT | {"bound": float("nan")})
+    store.put([("a", {"x": float("nan"), "y": float("-inf")})])
+    row = RowStore(store.path, ABOUT | {"bound": float("nan")}).rows()["a"]
+    assert np.isnan(row["x"])
+    assert row["y"] == float("-inf")
 
 
 def test_two_writers(tmp_path):
@@ -62,75 +72,150 @@ def test_two_writers(tmp_path):
     assert len(RowStore(tmp_path / "rows.sqlite", ABOUT).rows()) == 100
 
 
-# The store of a study ------------------------------------------------------------------------
-
-CELL = cell(Data("digits", 40), Noise(), "GNMF", grid={"lam": (0.1, 1.0)})
-ONE, TWO = pieces(CELL, 1)
-DONE = Outcome([{"lam": 0.1, "seed": 0, "accuracy": 0.5}], 1.5, {"device": "abacus"})
-FAILED = Outcome((), 0.5, {"device": "abacus"}, "ValueError: no")
+# Files that are no stores --------------------------------------------------------------------
 
 
-def test_pieces_are_kept(tmp_path):
-    store = StudyStore(tmp_path / "study.db")
-    assert (store.done(), store.rows(CELL), store.failures()) == ({}, [], [])
-    store.put(TWO, Outcome([{"lam": 1.0}], 1.0, {}, arrays={0: b"12"}))
-    store.put(ONE, DONE)
-    again = StudyStore(tmp_path / "study.db")
-    assert again.rows(CELL) == [DONE.rows[0], {"lam": 1.0}]
-    assert again.arrays(CELL) == [b"12"]
-    assert again.done() == {CELL.key: {0, 1}}
-    assert again.is_done(ONE)
-    assert again.seconds() == 2.5
-    assert {"device": "abacus"} in again.environments()
+def test_another_database_is_left_as_it_is(tmp_path):
+    for name, statement in {
+        "other": "CREATE TABLE t (x)",
+        "about": "CREATE TABLE about (name, value)",
+    }.items():
+        with closing(sqlite3.connect(tmp_path / name)) as file, file:
+            file.execute(statement)
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(ValueError, match=r"something else|cannot be used|another run"):
+            RowStore(tmp_path / name, ABOUT)
+        assert (tmp_path / name).read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["about", "other"]
 
 
-def test_a_failure_is_kept_until_it_succeeds(tmp_path):
-    store = StudyStore(tmp_path / "study.db")
-    store.put(ONE, FAILED)
-    assert not store.is_done(ONE)
-    assert store.failures() == [(CELL.to_dict(), "ValueError: no")]
-    store.put(ONE, DONE)
-    assert store.failures() == []
-    store.put(ONE, FAILED)  # of a slower run: what is there stays
-    assert store.rows(CELL) == list(DONE.rows)
+@pytest.mark.parametrize("what", ["folder", "text", "half", "index", "no table"])
+def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
+    path = tmp_path / "rows.sqlite"
+    store = RowStore(path, ABOUT)
+    store.put([(f"{i:03}", {"x": i}) for i in range(300)])
+    if what == "folder":
+        path = tmp_path
+    elif what == "text":
+        path.write_text("dear diary, " * 100)
+    elif what == "half":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    else:
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("PRAGMA writable_schema = ON")
+            about = "rows" if what == "no table" else "sqlite_autoindex_rows_1"
+            file.execute("UPDATE sqlite_master SET rootpage = 2 WHERE name = ?", (about,))
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(
+        ValueError, match=r"cannot be used as a store: .*\. Nothing was changed\. .*move it away"
+    ):
+        RowStore(path, ABOUT).rows()
+    assert (path.read_bytes() if path.is_file() else None) == before
 
 
-def test_rows_can_be_queried_with_any_tool(tmp_path):
-    StudyStore(tmp_path / "study.db").put(ONE, DONE)
-    with closing(sqlite3.connect(tmp_path / "study.db")) as file:
-        found = file.execute("SELECT data, noise, model, accuracy FROM rows").fetchall()
-    assert found == [("digits", "none", "GNMF", 0.5)]
+# Origin --------------------------------------------------------------------------------------
+
+X = np.random.default_rng(0).random((20, 6))
+GRID = {"lam": [0.1, 1.0]}
+OPTIONS = {"seeds": [0, 1], "y": [0, 1] * 10, "max_iter": 3}
+DAMAGES = {
+    "a value": """UPDATE rows SET row = replace(row, '"accuracy": 0.', '"accuracy": 0.9')""",
+    "swapped values": "UPDATE rows SET row = (SELECT row FROM rows AS r WHERE r.rowid = 5 - rows.rowid)",
+    "a key": "UPDATE rows SET key = replace(key, '0.1', '0.2')",
+    "another version": "UPDATE rows SET version = 'x' WHERE rowid = 2",
+    "the checksum": "UPDATE rows SET checksum = '' WHERE rowid = 1",
+    "no text": "UPDATE rows SET row = CAST(x'ff00' AS TEXT) WHERE rowid = 3",
+}
 
 
-def test_merging(tmp_path):
-    here, there = StudyStore(tmp_path / "here.db"), StudyStore(tmp_path / "there.db")
-    here.put(ONE, DONE)
-    there.put(ONE, Outcome([{"lam": 0.1, "accuracy": 0.9}], 1.0, {}))
-    there.put(TWO, Outcome([{"lam": 1.0}], 1.0, {}, arrays={0: b"x"}))
-    assert here.merge(tmp_path / "there.db") == 1
-    assert here.merge(tmp_path / "there.db") == 0
-    assert here.rows(CELL) == [DONE.rows[0], {"lam": 1.0}]
-    assert here.arrays(CELL) == [b"x"]
+def timeless(result):
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in result.rows]
 
 
-def test_merging_failures(tmp_path):
-    here, there = StudyStore(tmp_path / "here.db"), StudyStore(tmp_path / "there.db")
-    here.put(ONE, FAILED)
-    here.put(TWO, DONE)
-    there.put(ONE, DONE)
-    there.put(TWO, FAILED)
-    here.merge(tmp_path / "there.db")
-    assert here.failures() == []
-    assert len(here.rows(CELL)) == 2
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_rows_are_computed_again(damage, tmp_path):
+    fresh = fit_grid(GraphNMF(2), X, GRID, store=tmp_path / "rows.sqlite", **OPTIONS)
+    with closing(sqlite3.connect(tmp_path / "rows.sqlite")) as file, file:
+        file.execute(DAMAGES[damage])
+    with pytest.warns(UserWarning, match=r"not as written, and not used\. .* computed again: \[\{\"lam\": "):
+        again = fit_grid(GraphNMF(2), X, GRID, store=tmp_path / "rows.sqlite", **OPTIONS)
+    assert timeless(again) == timeless(fresh)
 
 
-def test_what_is_no_study(tmp_path):
-    RowStore(tmp_path / "rows.sqlite", ABOUT)
-    with pytest.raises(ValueError, match="holds rows of another run"):
-        StudyStore(tmp_path / "rows.sqlite")
-    with pytest.raises(ValueError, match="is not there"):
-        StudyStore(tmp_path / "study.db").merge(tmp_path / "nowhere.db")
-    with closing(sqlite3.connect(tmp_path / "other.db")) as file, file:
-        file.execute("CREATE TABLE shopping (item TEXT)")
-    with pytest.raises(ValueError, match="database of something else"):
-        StudyStore(tmp_path / "study.db").merge(tmp_path / "other.db")
+def test_rows_of_another_version_are_used_only_if_asked_for(tmp_path, monkeypatch):
+    store = tmp_path / "rows.sqlite"
+    monkeypatch.setattr(grid_store, "code_version", lambda: "0.0.9+old")
+    old = fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS)
+    monkeypatch.undo()
+    with pytest.warns(
+        UserWarning, match=r"4 results .* \(4 of 0\.0\.9\+old; this is .*\) and used, as asked"
+    ):
+        assert fit_grid(GraphNMF(2), X, GRID, store=store, any_version=True, **OPTIONS).rows == old.rows
+    with pytest.warns(UserWarning, match=r"4 results .* and not used\. To use them give any_version=True"):
+        new = fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS)
+    assert new.rows != old.rows  # other times
+    assert fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS).rows == new.rows
+    monkeypatch.setattr(grid_store, "code_version", lambda: "0.0.9+old")
+    assert fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS).rows == old.rows  # nothing was lost
+
+
+def test_rows_cannot_be_carried_to_another_store(tmp_path):
+    fit_grid(GraphNMF(2), X, GRID, store=tmp_path / "one", **OPTIONS)
+    fit_grid(GraphNMF(2), X + 1, GRID, store=tmp_path / "two", **OPTIONS)
+    with closing(sqlite3.connect(tmp_path / "two")) as file, file:
+        file.execute("ATTACH ? AS other", (str(tmp_path / "one"),))
+        file.execute("INSERT OR REPLACE INTO rows SELECT * FROM other.rows")
+    with pytest.warns(UserWarning, match="4 results are not as written"):
+        again = fit_grid(GraphNMF(2), X + 1, GRID, store=tmp_path / "two", **OPTIONS)
+    assert timeless(again) == timeless(fit_grid(GraphNMF(2), X + 1, GRID, **OPTIONS))
+
+
+# Parameters ----------------------------------------------------------------------------------
+
+
+def test_numbers_of_numpy(tmp_path):
+    grid = {"lam": np.array([0.1, 1.0]), "n_components": [np.int64(2)], "n_neighbors": (np.int32(3),)}
+    options = {"seeds": np.arange(2), "n_clusters": 2, "max_iter": 3, "store": tmp_path / "rows.sqlite"}
+    first = fit_grid("GNMF", X, grid, **options)
+    assert fit_grid("GNMF", X, grid, **options).rows == first.rows
+    same = {"lam": [0.1, 1.0], "n_components": [2], "n_neighbors": [3]}
+    assert fit_grid("GNMF", X, same, **{**options, "seeds": [0, 1]}).rows == first.rows
+
+
+class Odd(GraphNMF):
+    """A stranger's model with one parameter more, which does nothing."""
+
+    def __init__(self, n_components=2, lam=0.1, odd=None, max_iter=3, init="random"):
+        super().__init__(n_components, lam=lam, max_iter=max_iter, init=init)
+        self.odd = odd
+
+
+class Quiet:
+    """All of them look the same."""
+
+    def __repr__(self):
+        return "Quiet()"
+
+
+def test_values_that_have_no_name_are_refused_before_the_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr("lognmf.grid.fit.fit_batch", lambda *_, **__: pytest.fail("fitted"))
+    for given in ({"grid": {"odd": [Quiet(), Quiet()]}}, {"grid": GRID, "store": tmp_path / "rows.sqlite"}):
+        with pytest.raises(TypeError, match=r"must be numbers, words, None, matrices .*; got Quiet\(\)"):
+            fit_grid(Odd(odd=Quiet()), X, **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("labels", [[None, "a"], [object(), object()], [np.nan, 1.0]])
+def test_labels_that_are_no_classes_are_refused_before_the_fit(labels, tmp_path, monkeypatch):
+    monkeypatch.setattr("lognmf.grid.fit.fit_batch", lambda *_, **__: pytest.fail("fitted"))
+    with pytest.raises(ValueError, match="y must hold a number or a word for each sample"):
+        fit_grid("NMF", X, {"n_components": [2]}, y=labels * 10, store=tmp_path / "rows.sqlite")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lists_of_numbers_are_stored(tmp_path):
+    many = np.arange(2000.0)
+    grid = {"odd": [(1, np.int64(2)), {"a": [np.float32(0.5)]}, (many,), (many[::-1],), float("inf")]}
+    first = fit_grid(Odd(), X, grid, store=tmp_path / "rows.sqlite")
+    assert len({str(row["odd"]) for row in first.rows}) == 5
+    assert fit_grid(Odd(), X, grid, store=tmp_path / "rows.sqlite").rows == first.rows

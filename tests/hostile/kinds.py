@@ -3,5 +3,8 @@
 from hostile.cases import Kind
 from hostile.files import FILES
 from hostile.fits import FITS
+from hostile.kills import KILLS
+from hostile.stores import STORES
+from hostile.threads import THREADS
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (FITS, FILES)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (FITS, FILES, STORES, KILLS, THREADS)}

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import sqlite3
+from contextlib import closing
 
 import pyarrow.parquet
 import pytest
@@ -14,7 +16,7 @@ from lognmf.paper.figures import draw
 from lognmf.paper.methods import WEIGHTS
 from lognmf.paper.outputs import markdown
 from lognmf.paper.pages import label_free_tables, paper_tables, settings_table
-from lognmf.paper.reproduce import STORE, check_out, plan, reproduce
+from lognmf.paper.reproduce import STORE, _delete_rows, check_out, plan, reproduce
 from lognmf.paper.spec import PRESETS, Data, Preset
 from lognmf.paper.store import StudyStore
 from lognmf.paper.tables import DATASETS, FIGURES, TABLES, Scope
@@ -220,6 +222,47 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         check_out(tmp_path / "holiday.jpg")
     (tmp_path / STORE).touch()
     assert check_out(tmp_path) == tmp_path
-    check_out(tmp_path, force=True)
-    assert not (tmp_path / STORE).exists()
-    assert (tmp_path / "holiday.jpg").exists()
+
+
+def test_force_deletes_rows_and_nothing_else(tmp_path):
+    StudyStore(tmp_path / STORE)
+    (tmp_path / "holiday.jpg").touch()
+    _delete_rows(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday.jpg"]
+    with closing(sqlite3.connect(tmp_path / STORE)) as file, file:
+        file.execute("CREATE TABLE shopping (item TEXT)")
+    with pytest.raises(ValueError, match="database of something else"):
+        _delete_rows(tmp_path)
+    assert (tmp_path / STORE).stat().st_size > 0
+
+
+def test_rows_are_deleted_only_when_the_run_begins(tmp_path):
+    path, options = StudyStore(tmp_path / STORE).path, {"data": DIGITS, "force": True}
+    with pytest.raises(ValueError, match="preset must be one of"):
+        reproduce(preset="slow", out=tmp_path, **options)
+    with pytest.raises(ValueError, match=r"is to be merged and, by --force, to be deleted"):
+        reproduce(out=tmp_path, merge=[path], **options)
+    assert path.exists()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("index.html", "folder"), (STORE, "folder"), ("tables", "file")])
+def test_what_stands_where_results_belong_is_refused(tmp_path, name, kind):
+    (tmp_path / STORE).touch()
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).mkdir() if kind == "folder" else (tmp_path / name).touch()
+    with pytest.raises(FileExistsError, match=rf"{name} is a {kind}, and in the way"):
+        check_out(tmp_path)
+
+
+def test_rows_of_another_version(tmp_path, monkeypatch):
+    monkeypatch.setitem(PRESETS, "tiny", Preset(dict.fromkeys(WEIGHTS, (0.1,)), 2, seeds=(1, 2)))
+    said = []
+    options = {"preset": "tiny", "data": {"ORL": Data("digits", 25)}, "executor": "inline", "pages": False}
+    with monkeypatch.context() as patch:
+        patch.setattr("lognmf.paper.work.code_version", lambda: "0.0.9+old")
+        reproduce(["table5"], tmp_path, **options)
+    old = sum(map(len, StudyStore(tmp_path / STORE, any_version=True).done().values()))
+    assert reproduce(["table5"], tmp_path, fit=False, any_version=True, say=said.append, **options).done == 0
+    assert f"{old} results are of other versions of lognmf ({old} of 0.0.9+old" in said[-1]
+    assert reproduce(["table5"], tmp_path, say=said.append, **options).done >= old
+    assert any("--any-version" in sentence for sentence in said)

@@ -10,31 +10,53 @@ from typing import Annotated, Any, NoReturn
 _NEEDED = ("typer", "rich", "jinja2", "pyarrow", "matplotlib")
 
 
+class Stopped(BaseException):
+    """A signal asked to stop, by its number. Not a KeyboardInterrupt: typer would end without a word."""
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line with ``arguments``, by default those that the user typed, and exit.
 
-    The exit code is 0 on success, 1 if a package is missing, 2 for refused input and 130 if interrupted.
+    The exit code is 0 on success, 1 if a package is missing, 2 for refused input, 130 if interrupted and
+    143 if terminated.
     """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:  # as a shell tells the programs in its background
+                signal.signal(number, _stop)
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+    except Stopped as stop:  # before or after the work: the commands have sentences of their own
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        code = 128 + stop.args[0]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    sys.exit(code)
+
+
+def _stop(number: int, _: Any) -> NoReturn:
+    raise Stopped(number)
+
+
+def _run(given: list[str]) -> int:
+    """The exit code of a command."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         sys.exit(f'The command line needs {" and ".join(missing)}: run pip install "lognmf[cli]".')
     from lognmf.cli.options import complain
 
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    # SIGTERM cleans up as Ctrl-C does.
-    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        code = _app()(given, prog_name="lognmf", standalone_mode=False, obj=shlex.join(["lognmf", *given]))
+        return (
+            _app()(given, prog_name="lognmf", standalone_mode=False, obj=shlex.join(["lognmf", *given])) or 0
+        )
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
         # Arguments that typer could not read; without any it has shown its help already.
         if sentence := error.format_message():
             complain(sentence.rstrip(".") + ("" if sentence.endswith("?") else ".") + " See lognmf --help.")
-        code = 2
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    sys.exit(code or 0)
+        return 2
 
 
 def _app() -> Any:

@@ -1,6 +1,7 @@
 """Options that several commands share, and errors in one sentence that names options."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from lognmf.cli.formats import ENDINGS
+from lognmf.cli.main import Stopped
 from lognmf.datasets import NAMES
 from lognmf.models import MODELS
 from lognmf.reading import printable
@@ -75,12 +77,12 @@ OPTIONS = {
 
 @contextmanager
 def interruptible(message: str = "interrupted, nothing written") -> Iterator[None]:
-    """Exit with ``message`` and code 130 on Ctrl-C."""
+    """Exit with ``message`` on Ctrl-C, code 130, and on SIGTERM, code 143."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped) as stop:
         typer.echo(message, err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(128 + next(iter(stop.args), signal.SIGINT)) from None
 
 
 @contextmanager

@@ -54,6 +54,9 @@ def reproduce(
     merge: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Copy the rows of another run's study.db.")
     ] = None,
+    any_version: Annotated[
+        bool, typer.Option("--any-version", help="Use rows that other versions of lognmf computed, too.")
+    ] = False,
     fit: Annotated[bool, typer.Option("--fit/--no-fit", help="Compute what is missing.")] = True,
     page: Annotated[
         bool, typer.Option("--page/--no-page", help="Write tables, figures and the page.")
@@ -71,7 +74,6 @@ def reproduce(
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, MemoryError, ImportError), _progress(console) as on_piece:
-            study.check_out(out, force=force)
             report = study.reproduce(
                 what or ["all"],
                 out,
@@ -82,6 +84,8 @@ def reproduce(
                 jobs=jobs,
                 limit=time_limit,
                 merge=merge or (),
+                any_version=any_version,
+                force=force,
                 fit=fit,
                 pages=page,
                 command=context.obj,

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from lognmf import metrics, plots
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
+from lognmf.files import is_working_folder, remove_abandoned, working_folder
 from lognmf.grid.select import standings
 from lognmf.persistence import save_model
 from lognmf.report import write_page
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
+_SUMMARY = "summary.json"
+
 FILES = (
-    "summary.json",
+    _SUMMARY,
     "factors.npz",
     "model.npz",
     "labels.csv",
@@ -55,7 +57,7 @@ _ODD_NAMES = "backslashreplace"
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
-COMPARISON_FILES = ("index.html", "summary.json", "comparison.csv", "comparison.png", "parts.png")
+COMPARISON_FILES = ("index.html", _SUMMARY, "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
 
 
@@ -97,7 +99,7 @@ class Comparison:
 def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path:
     """The absolute path of a result folder that can be written; nothing is changed.
 
-    With ``force`` existing results may be replaced, but never any other file.
+    With ``force`` existing results may be replaced, but never anything else.
     """
     folder = Path(folder).resolve()
     if folder.exists() and not folder.is_dir():
@@ -108,40 +110,61 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path
             f"The folder {folder} already exists: choose another one with --out, or replace it with --force."
         )
         raise FileExistsError(msg)
-    present = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-    others = sorted(present - {*FILES, *COMPARISON_FILES})
+    present = list(folder.iterdir()) if folder.exists() else []
+    others = sorted(path.name for path in present if not (_is_result(path) or is_working_folder(path)))
     if others:
         few = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
         msg = f"{folder} is not replaced, because it holds other files ({few}): choose another --out."
         raise FileExistsError(msg)
-    ancestor = next(parent for parent in folder.parents if parent.exists())
+    ancestor = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not (ancestor.is_dir() and os.access(ancestor, os.W_OK)):
         msg = f"{folder} cannot be made, because {ancestor} cannot be written to: choose another --out."
         raise PermissionError(msg)
     return folder
 
 
+def _is_result(path: Path) -> bool:
+    """Whether a path in a result folder is a file of ours: a folder or a link of such a name is not."""
+    return path.name in (*FILES, *COMPARISON_FILES) and path.is_file() and not path.is_symlink()
+
+
 @contextmanager
 def _new_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator[Path]:
-    """A folder next to ``folder``, renamed at the end; old results go aside, and back if that fails."""
+    """A folder for the files of ``folder``, which get there at the end, all of them or none."""
     folder = check_folder(folder, force=force)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=folder.parent, prefix=f".{folder.name}-", ignore_cleanup_errors=True
-    ) as temporary:
-        # Folders in the temporary one, which is closed to other users.
-        fresh, old = Path(temporary) / "new", Path(temporary) / "old"
+    remove_abandoned(folder.parent)
+    # Within an existing folder, which may be on a file system of its own.
+    with working_folder(folder if folder.exists() else folder.parent) as hidden:
+        fresh, old = hidden / "new", hidden / "old"
         fresh.mkdir()
         yield fresh
         check_folder(folder, force=force)
-        try:
-            if folder.exists():
-                folder.rename(old)
+        if folder.exists():
+            _replace_results(folder, fresh, old)
+        else:
             fresh.rename(folder)
-        except BaseException:
-            if old.exists() and not folder.exists():
-                old.rename(folder)
-            raise
+
+
+def _replace_results(folder: Path, fresh: Path, old: Path) -> None:
+    """Move the results in ``folder`` to ``old`` and those in ``fresh`` to ``folder``; if that fails, back.
+
+    The folder itself stays: it may be the current one of a shell. No old file ever stands next to a new one,
+    and where there is a summary, all is there: it is the first to go and the last to come.
+    """
+    old.mkdir()
+    present = sorted(filter(_is_result, folder.iterdir()), key=lambda path: path.name != _SUMMARY)
+    moves = [(path, old / path.name) for path in present]
+    coming = sorted(fresh.iterdir(), key=lambda path: path.name == _SUMMARY)
+    moves += [(path, folder / path.name) for path in coming]
+    try:
+        for source, target in moves:
+            source.rename(target)
+    except BaseException:
+        for source, target in reversed(moves):
+            if target.exists() and not source.exists():
+                target.rename(source)
+        raise
 
 
 # The summary ---------------------------------------------------------------------------
@@ -271,7 +294,7 @@ def _write(
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png")
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "summary.json").write_text(text + "\n", encoding="utf-8", errors=_ODD_NAMES)
+    (folder / _SUMMARY).write_text(text + "\n", encoding="utf-8", errors=_ODD_NAMES)
 
 
 def _no_formula(cell: Any) -> Any:

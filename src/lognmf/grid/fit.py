@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +21,7 @@ from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import Array, join, like, to_numpy, total
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs, check_graph
+from lognmf.grid.keys import describe, plain, row_key
 from lognmf.grid.plan import (
     Pair,
     Watched,
@@ -31,11 +33,8 @@ from lognmf.grid.plan import (
     check_seeds,
     check_settings,
     copied,
-    describe,
     followers,
     place,
-    plain,
-    row_key,
     same_problems,
 )
 from lognmf.grid.store import RowStore
@@ -108,6 +107,7 @@ def fit_grid(
     memory: int | None = None,
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
+    any_version: bool = False,
     on_batch: Callable[[int, int, float], None] | None = None,
     verbose: int = 0,
 ) -> GridResult:
@@ -146,6 +146,10 @@ def fit_grid(
         with ``graph="knn"`` and ``n_neighbors=5``. Default: it is built.
     store : path, optional
         SQLite file of finished batches. An interrupted run continues if called again with the same arguments.
+        Rows that were changed after they were written are computed again, with a warning.
+    any_version : bool, default=False
+        Whether to use rows in the store that other versions of lognmf, or other states of its code, computed.
+        Changes to a model class of your own are not noticed: give another store after them.
     on_batch : callable, optional
         Called with the number of settings done, their total, and the seconds so far.
     verbose : int, default=0
@@ -159,7 +163,7 @@ def fit_grid(
     Raises
     ------
     ValueError, TypeError
-        If X, a setting or a seed cannot be used, or the store belongs to another run.
+        If X, a setting or a seed cannot be used, or the store is damaged or belongs to another run.
 
     See Also
     --------
@@ -192,7 +196,10 @@ def fit_grid(
     list(batches(estimator, pairs, repetitions, data.X, memory))  # refuses too little memory
     ledger = None
     if store is not None:
-        ledger = RowStore(store, describe(estimator, data, names, n_clusters, classes, graph))
+        about = describe(estimator, data, names, n_clusters, classes, graph)
+        ledger = RowStore(store, about, any_version=any_version)
+        for remark in ledger.remarks():
+            warnings.warn(remark, stacklevel=2)
     cached = {} if ledger is None else ledger.rows()
     for leader, others in repetitions.items():
         if keys[leader] in cached:

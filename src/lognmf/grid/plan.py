@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
@@ -16,11 +14,11 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_device, to_numpy
-from lognmf.core.data import InMemory
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS, Multiplicative
 from lognmf.core.terms.robust import Robust, kept_share
 from lognmf.graph import Graphs
+from lognmf.grid.keys import key_of, plain, row_key
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
 from lognmf.models.validation import Samples, check_samples
@@ -107,7 +105,15 @@ def check_classes(y: Any, n: int) -> np.ndarray:
     if y.shape != (n,):
         msg = f"y must hold one class for each of the {n} samples; got shape {y.shape}."
         raise ValueError(msg)
-    return np.unique(y, return_inverse=True)[1]
+    try:
+        names, classes = np.unique(y, return_inverse=True)
+        sound = bool(np.all(names == names))  # NaN alone differs from itself
+    except TypeError:  # they cannot be compared
+        sound = False
+    if not sound:
+        msg = "y must hold a number or a word for each sample, without NaN and None: leave out other samples."
+        raise ValueError(msg)
+    return classes
 
 
 def check_clusters(n_clusters: int | None, classes: np.ndarray | None, n: int) -> int | None:
@@ -164,64 +170,6 @@ def _free_memory(X: Matrix) -> int:
     if is_torch(X) and X.is_cuda:
         return sys.modules["torch"].cuda.mem_get_info(X.device)[0] // 2
     return _DEFAULT_MEMORY
-
-
-def describe(
-    estimator: Any,
-    data: InMemory,
-    names: Sequence[str],
-    n_clusters: int | None,
-    classes: np.ndarray | None,
-    graph: sp.csr_array | None,
-) -> dict[str, Any]:
-    """What rows of a store belong to."""
-    parameters = {
-        name: plain(v)
-        for name, v in estimator.get_params().items()
-        if name not in (*names, "random_state", "verbose")
-    }
-    return {
-        "format": 3,
-        "model": type(estimator).__name__,
-        "parameters": parameters,
-        "grid": list(names),
-        "data": plain(data.X),
-        "mask": plain(data.M),
-        "library": "torch" if is_torch(data.X) else "numpy",
-        "dtype": str(data.X.dtype),
-        "n_clusters": n_clusters,
-        "classes": plain(classes),
-        "graph": plain(graph),
-    }
-
-
-def row_key(setting: Mapping[str, Any], seed: int) -> str:
-    """The name of a row in a store."""
-    return key_of([{name: plain(value) for name, value in setting.items()}, seed])
-
-
-def key_of(value: Any) -> str:
-    """A text that equal values share; matrices enter with all their entries."""
-    return json.dumps(value, sort_keys=True, default=plain)
-
-
-def plain(value: Any) -> Any:
-    """``value`` for a row or a key: a number, a word, or for a matrix its shape and a hash of its entries."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if hasattr(value, "shape"):
-        kind = "sparse" if sp.issparse(value) else "array"
-        return f"{kind} {'×'.join(map(str, value.shape))} {_hash(value)[:16]}"
-    return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
-
-
-def _hash(X: Matrix) -> str:
-    parts = sp.csr_array(X) if sp.issparse(X) else None
-    arrays = (to_numpy(X),) if parts is None else (parts.data, parts.indices, parts.indptr)
-    digest = hashlib.sha256(repr(tuple(X.shape)).encode())
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 _OUTLIERS = "gamma"

@@ -1,19 +1,34 @@
-"""Rows stored in a SQLite file as they come, so that an interrupted run can be resumed."""
+"""Rows stored in a SQLite file as they come, with their origin, so that an interrupted run can be resumed.
+
+Every record has the version of lognmf that computed it and a checksum over all that it says. Records whose
+checksum is wrong are never used, those of other versions only if asked for; both stay in the file until
+the same version writes the same record again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from lognmf.report.environment import code_version
 
 _ROWS = """
-CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY NOT NULL, row TEXT NOT NULL);
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE rows (
+    key TEXT NOT NULL, version TEXT NOT NULL, row TEXT NOT NULL, checksum TEXT NOT NULL,
+    PRIMARY KEY (key, version)
+);
 """
+
+_NAMED = 3
+"""Damaged records that a message names."""
 
 
 class RowStore:
@@ -24,49 +39,132 @@ class RowStore:
     options), as plain JSON values; a file that was made for something else is refused.
     """
 
-    def __init__(self, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
-        self.path = Path(path)
-        self.about = json.loads(json.dumps(about))
-        prepare_store(self.path, _ROWS, self.about)
+    def __init__(
+        self, path: str | os.PathLike[str], about: Mapping[str, Any], *, any_version: bool = False
+    ) -> None:
+        self.path, self.any_version = Path(path), any_version
+        self.about = json.dumps(about, sort_keys=True)
+        prepare_store(self.path, _ROWS, about)
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """All rows by their keys."""
-        with closing(open_store(self.path)) as file:
-            return {key: json.loads(row) for key, row in file.execute("SELECT key, row FROM rows")}
+        """All rows that may be used, by their keys."""
+        found, _ = sift(self.path, self._records(), any_version=self.any_version)
+        return {key: json.loads(row) for key, row in found.items()}
+
+    def remarks(self) -> list[str]:
+        """Sentences about rows that are damaged or of other versions."""
+        return sift(self.path, self._records(), any_version=self.any_version)[1]
+
+    def _records(self) -> Iterator[Record]:
+        with opened(self.path) as file:
+            stored = file.execute("SELECT key, version, row, checksum FROM rows ORDER BY rowid").fetchall()
+        for key, version, row, check in stored:
+            intact = check == checksum(self.about, key, version, row)
+            yield Record(key, f"{key}", version, intact, row)
 
     def put(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Write rows, all of them or none; one that is there already is replaced."""
-        values = [(key, json.dumps(row, allow_nan=False)) for key, row in rows]
-        with closing(open_store(self.path)) as file, file:
-            file.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", values)
+        """Write rows, all of them or none; one of this version that is there already is replaced."""
+        version = code_version()
+        texts = ((key, json.dumps(row)) for key, row in rows)
+        values = [(key, version, row, checksum(self.about, key, version, row)) for key, row in texts]
+        with opened(self.path) as file:
+            file.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", values)
+
+
+# What any store does ---------------------------------------------------------------------
+
+
+class Record(NamedTuple):
+    """What a store holds under a key: by which version, and whether it is as it was written."""
+
+    key: Any  # hashable and sortable
+    name: str  # the key in words, for messages
+    version: str
+    intact: bool
+    content: Any
+    finished: bool = True  # False for a failure, which counts less than a result
+
+
+def sift(path: Path, records: Iterable[Record], *, any_version: bool) -> tuple[dict[Any, Any], list[str]]:
+    """What may be used of a store's records, by key, and sentences about what may not.
+
+    Results come before failures, and this version before others, of which the latest counts.
+    """
+    own = code_version()
+    records = sorted(records, key=lambda record: (record.finished, record.version == own))
+    found = {r.key: r for r in records if r.intact and (any_version or r.version == own)}
+    damaged = {r.name for r in records if not r.intact and r.key not in found}
+    others = {r.key: str(r.version) for r in records if r.intact and r.version != own and r.key not in found}
+    used = [r.version for r in found.values() if r.version != own]
+    remarks = []
+    if damaged:
+        names = "; ".join(sorted(damaged)[:_NAMED]) + ("; …" if len(damaged) > _NAMED else "")
+        remarks.append(
+            f"{path} was edited or damaged: {_results(len(damaged))} not as written, and not used. What is "
+            f"needed of them is computed again: {names}."
+        )
+    if others:
+        remarks.append(
+            f"{path}: {_results(len(others))} of other versions of lognmf ({_counts(others.values())}; this "
+            f"is {own}) and not used. To use them give any_version=True, on the command line --any-version."
+        )
+    if used:
+        remarks.append(
+            f"{path}: {_results(len(used))} of other versions of lognmf ({_counts(used)}; this is {own}) and "
+            "used, as asked for."
+        )
+    return {key: record.content for key, record in found.items()}, remarks
+
+
+def _results(count: int) -> str:
+    return "1 result is" if count == 1 else f"{count} results are"
+
+
+def _counts(versions: Iterable[str]) -> str:
+    return ", ".join(f"{count} of {version}" for version, count in sorted(Counter(versions).items()))
+
+
+def checksum(*parts: Any) -> str:
+    """A checksum over texts, numbers and bytes in this order."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def prepare_store(path: Path, schema: str, about: Mapping[str, Any]) -> None:
-    """Make the tables, and refuse a file that holds something else."""
-    with closing(open_store(path)) as file, file:
+    """Make the tables; a file that is damaged or holds something else is refused and left as it is."""
+    wanted = {name: json.dumps(value, sort_keys=True) for name, value in about.items()}
+    with opened(path) as file:
         file.execute("BEGIN IMMEDIATE")
         tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and "about" not in tables:
-            msg = f"{path} cannot be used as a store of rows: it is a database of something else."
+            msg = f"{path} cannot be used as a store: it is a database of something else. Give another path."
             raise ValueError(msg)
-        for statement in filter(str.strip, schema.split(";")) if not tables else ():
-            file.execute(statement)
-        for name, value in about.items():
-            file.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (name, json.dumps(value)))
-        stored = {name: json.loads(value) for name, value in file.execute("SELECT * FROM about")}
-        differences = [n for n in {**stored, **about} if stored.get(n) != about.get(n)]
+        if not tables:
+            for statement in filter(str.strip, schema.split(";")):
+                file.execute(statement)
+            file.executemany("INSERT INTO about VALUES (?, ?)", wanted.items())
+        stored = dict(file.execute("SELECT name, value FROM about").fetchall())
+        differences = [n for n in {**stored, **wanted} if stored.get(n) != wanted.get(n)]
         if differences:
-            listed = ", ".join(f"{n} {stored.get(n)!r} (now {about.get(n)!r})" for n in differences)
-            msg = f"{path} holds rows of another run, with {listed}. Give another store, or remove it."
+            listed = ", ".join(f"{n} {stored.get(n)} (now {wanted.get(n)})" for n in differences)
+            msg = f"{path} holds rows of another run, with {listed}. Give another path, or move it away."
             raise ValueError(msg)
-
-
-def open_store(path: Path) -> sqlite3.Connection:
-    """A connection to the file, which is made if it does not exist."""
-    try:
-        file = sqlite3.connect(path, timeout=60)
+        (state,) = file.execute("PRAGMA integrity_check(1)").fetchone()
+        if state != "ok":
+            raise sqlite3.DatabaseError(state)
+    with opened(path) as file:  # now that the file is known to be ours: readers do not wait for writers
         file.execute("PRAGMA journal_mode=WAL")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a store, for one transaction. What SQLite finds wrong is said in one sentence."""
+    try:
+        with closing(sqlite3.connect(path, timeout=60)) as file, file:
+            file.text_factory = lambda text: str(text, errors="replace")  # damage shows in the checksum
+            yield file
     except sqlite3.Error as error:
-        msg = f"{path} cannot be used as a store of rows: {error}."
+        msg = (
+            f"{path} cannot be used as a store: {' '.join(str(error).split())}. Nothing was changed. If it "
+            "should be one, it is damaged: move it away and start again, or give another path."
+        )
         raise ValueError(msg) from error
-    return file

@@ -78,6 +78,7 @@ def tune(
     device: str | None = None,
     dtype: str | None = None,
     store: str | os.PathLike[str] | None = None,
+    any_version: bool = False,
     on_batch: Callable[[int, int, float], None] | None = None,
     verbose: int = 0,
 ) -> Tuned:
@@ -107,7 +108,7 @@ def tune(
     max_iter : int, optional
         Maximum number of iterations of every fit. Default: several numbers are tried from the
         spectral start; otherwise the model's own.
-    device, dtype, store, on_batch, verbose
+    device, dtype, store, any_version, on_batch, verbose
         As for `fit_grid`. The returned model is fitted there too.
 
     Returns
@@ -142,7 +143,7 @@ def tune(
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters
-    place: Any = {"device": device, "dtype": dtype, "store": store}
+    place: Any = {"device": device, "dtype": dtype, "store": store, "any_version": any_version}
     progress: Any = {"on_batch": on_batch, "verbose": verbose}
     result = fit_grid(estimator, X, grid, seeds=seeds, n_clusters=n_clusters, **place, **progress)
     choice = select(result, by)

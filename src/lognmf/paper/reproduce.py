@@ -28,6 +28,10 @@ from lognmf.parameters import check_choice
 STORE = "study.db"
 """The file of all rows in a result folder."""
 
+FILES = (STORE, "index.html", "index.md", "run.json", "rows.parquet")
+FOLDERS = ("tables", "figures")
+"""All that a result folder holds."""
+
 _SAY_EVERY = 5.0
 """Seconds between lines about the progress."""
 
@@ -46,6 +50,8 @@ def reproduce(
     jobs: int | None = None,
     limit: float | None = None,
     merge: Sequence[str | os.PathLike[str]] = (),
+    any_version: bool = False,
+    force: bool = False,
     fit: bool = True,
     pages: bool = True,
     command: str = "",
@@ -75,6 +81,10 @@ def reproduce(
         Seconds after which no further fit is started; tables and figures are written after that.
     merge : sequence of paths
         Stores of other runs whose rows are copied first.
+    any_version : bool, default=False
+        Whether to use rows that other versions of lognmf, or other states of its code, computed.
+    force : bool, default=False
+        Whether to delete the rows of an existing run first.
     fit : bool, default=True
         Whether to compute what is missing.
     pages : bool, default=True
@@ -105,11 +115,19 @@ def reproduce(
         size(chosen)  # refuses data that cannot be loaded before any work
     folder = check_out(out)
     for other in merge:
-        existing_store(other)
+        for remark in existing_store(other, any_version=any_version).remarks():
+            say(remark)
+        if force and Path(other).resolve() == (folder / STORE).resolve():
+            msg = f"{other} is to be merged and, by --force, to be deleted: leave out one of them."
+            raise ValueError(msg)
     folder.mkdir(parents=True, exist_ok=True)
-    store = StudyStore(folder / STORE)
+    if force:
+        _delete_rows(folder)
+    store = StudyStore(folder / STORE, any_version=any_version)
     for other in merge:
         say(f"{store.merge(other)} rows taken over from {other}")
+    for remark in store.remarks():
+        say(remark)
     start = time.perf_counter()
     reports = []
     for stage in ("grids", "chosen settings") if fit else ():
@@ -132,8 +150,8 @@ def reproduce(
     return report
 
 
-def check_out(out: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """The result folder; refused if it holds other files. ``force`` deletes the rows that it holds."""
+def check_out(out: str | os.PathLike[str]) -> Path:
+    """The result folder; refused if it holds other files, or something else under a name of ours."""
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         msg = f"{folder} is a file, so no results can be written there: choose another folder."
@@ -141,10 +159,21 @@ def check_out(out: str | os.PathLike[str], *, force: bool = False) -> Path:
     if folder.is_dir() and any(folder.iterdir()) and not (folder / STORE).exists():
         msg = f"{folder} holds other files, and no {STORE} to resume: choose another folder with --out."
         raise FileExistsError(msg)
-    if force:
+    wrong = [folder / name for name in FILES if (folder / name).is_dir()]
+    wrong += [folder / name for name in FOLDERS if (folder / name).exists() and not (folder / name).is_dir()]
+    if wrong:
+        kind = "folder" if wrong[0].is_dir() else "file"
+        msg = f"{wrong[0]} is a {kind}, and in the way of the results: move it away, or choose another --out."
+        raise FileExistsError(msg)
+    return folder
+
+
+def _delete_rows(folder: Path) -> None:
+    """Delete the rows in a result folder; a file that is not a study of ours is refused."""
+    if (folder / STORE).exists():
+        StudyStore(folder / STORE)
         for ending in ("", "-wal", "-shm"):
             (folder / f"{STORE}{ending}").unlink(missing_ok=True)
-    return folder
 
 
 def plan(what: Sequence[str], scope: Scope, store: StudyStore | None = None) -> list[Cell]:

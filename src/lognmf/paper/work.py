@@ -25,7 +25,7 @@ from lognmf.paper.methods import PINNED, RIVALS
 from lognmf.paper.samples import Samples, prepare
 from lognmf.paper.spec import Cell, Piece
 from lognmf.paper.store import Outcome
-from lognmf.report.environment import versions
+from lognmf.report.environment import code_version, versions
 
 _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError, OSError, LookupError)
 """What data, machines and settings can do to a piece; anything else is a bug and is raised."""
@@ -55,13 +55,14 @@ def perform(piece: Piece, device: str | None = None) -> Outcome:
 def _environment(device: str | None) -> dict[str, Any]:
     """The machine, the device, its precision, and the versions of all that computes."""
     machine = {"cpu": f"{platform.machine()}, {os.cpu_count()} cores"}
+    made = versions() | {"lognmf": code_version()}
     if device is None:
-        return {**machine, "device": "numpy, float64", **versions()}
+        return {**machine, "device": "numpy, float64", **made}
     import torch
 
     on_gpu = device.startswith("cuda")
     name = f"{torch.cuda.get_device_name(device)}, float32" if on_gpu else "torch on the CPU, float64"
-    return {**machine, "device": name, **versions(), "torch": torch.__version__}
+    return {**machine, "device": name, **made, "torch": torch.__version__}
 
 
 # Scores of settings ------------------------------------------------------------------------
