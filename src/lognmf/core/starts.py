@@ -7,9 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lognmf.core.arrays import Matrix, factor_pattern, like, product, to_numpy
-from lognmf.core.lanczos import leading_eigenvectors
+
+ARPACK_SEED = 0
+"""Where ARPACK's Krylov space ends early it goes on from random numbers; without a seed no fit repeats."""
 
 Start = Callable[[Matrix, int, np.random.RandomState], tuple[np.ndarray, np.ndarray]]
 """``(X, k, rng) -> U (p, k), V (n, k)`` in NumPy float64, drawing only from ``rng``."""
@@ -112,24 +115,30 @@ def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndar
     if largest == 0:
         return np.zeros((n, 0)), np.zeros(0), np.zeros((0, p))
     first = rng.uniform(size=min(n, p)).astype(X.dtype)
-    if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
-        left, values, right = scipy.linalg.svd(X.toarray() if sp.issparse(X) else X, full_matrices=False)
-        return left[:, :k], values[:k], right[:k]
-    if n < p:
-        right, values, left = _leading_svd_tall(X.T, k, first, largest, rng)
-        return left.T, values, right.T
-    return _leading_svd_tall(X, k, first, largest, rng)
+    try:
+        if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
+            left, values, right = _dense_svd(X)
+        elif n < p:
+            right, values, left = (F.T for F in _tall_svd(X.T, k, first, largest))
+        else:
+            left, values, right = _tall_svd(X, k, first, largest)
+    except ArpackError:
+        left, values, right = _dense_svd(X)
+    return left[:, :k], values[:k], right[:k]
 
 
-def _leading_svd_tall(
-    X: Matrix, k: int, first: np.ndarray, largest: float, rng: np.random.RandomState
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same for n ≥ p, from the eigenvectors of XᵀX."""
+def _tall_svd(X: Matrix, k: int, first: np.ndarray, largest: float) -> tuple[np.ndarray, ...]:
+    """The leading triplets for n ≥ p, from the eigenvectors of XᵀX: `svds` takes no seed for restarts."""
 
     def gram(v: np.ndarray) -> np.ndarray:
         # Divided by the largest entry twice, since squares may vanish or overflow.
         return X.T @ ((X @ v) / largest) / largest
 
-    space = leading_eigenvectors(gram, first, k, rng)
+    p = X.shape[1]
+    space = eigsh(LinearOperator((p, p), gram, dtype=X.dtype), k, v0=first, rng=ARPACK_SEED)[1]
     left, values, turned = scipy.linalg.svd(X @ space, full_matrices=False)
     return left, values, turned @ space.T
+
+
+def _dense_svd(X: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return scipy.linalg.svd(X.toarray() if sp.issparse(X) else X, full_matrices=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering import cluster
 from lognmf.core.arrays import Matrix, to_numpy
-from lognmf.core.lanczos import RESTARTS, leading_eigenvectors
+from lognmf.core.starts import ARPACK_SEED
 from lognmf.graph import Graphs
 
 LIFT = 0.2
@@ -25,6 +25,9 @@ cluster of its own."""
 
 LARGE = 20_000
 """Samples above which plain iterations are tried first even if the graph is in pieces."""
+
+RESTARTS = 300
+"""Maximum number of restarts of the Lanczos iterations; tens are usual."""
 
 SHIFT = 1e-5
 """How far beyond the largest eigenvalue, which is 1, the matrix is inverted."""
@@ -132,10 +135,13 @@ def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState)
     scale = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
     walk = sp.csr_array(W.multiply(scale[:, None]).multiply(scale))
     first = rng.uniform(-1, 1, W.shape[0])
-    vectors = np.zeros((W.shape[0], 0))
-    if pieces == 1 or W.shape[0] > LARGE:
-        vectors = leading_eigenvectors(walk.dot, first, k, rng, RESTARTS)
-    if vectors.shape[1] < k:
-        shifted = sp.csc_array((1 + SHIFT) * sp.eye_array(W.shape[0]) - walk)
-        vectors = leading_eigenvectors(splu(shifted).solve, first, k, rng, RESTARTS)
-    return vectors * scale[:, None]  # some of them are better than none
+    plain = {"A": walk, "which": "LA"}
+    inverse = {"A": sp.csc_array(walk), "sigma": 1 + SHIFT, "which": "LM"}
+    order = (plain, inverse) if pieces == 1 or W.shape[0] > LARGE else (inverse,)
+    for how in order:
+        try:
+            vectors = eigsh(k=k, v0=first, maxiter=RESTARTS, rng=ARPACK_SEED, **how)[1]
+            break
+        except ArpackNoConvergence as error:
+            vectors = error.eigenvectors  # some of them are better than none
+    return vectors * scale[:, None]
