@@ -89,7 +89,7 @@ def test_another_database_is_left_as_it_is(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["about", "other"]
 
 
-@pytest.mark.parametrize("what", ["folder", "text", "half", "index", "no table"])
+@pytest.mark.parametrize("what", ["folder", "text", "half", "index", "no table", "schema"])
 def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
     path = tmp_path / "rows.sqlite"
     store = RowStore(path, ABOUT)
@@ -105,6 +105,8 @@ def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
             file.execute("PRAGMA writable_schema = ON")
             about = "rows" if what == "no table" else "sqlite_autoindex_rows_1"
             file.execute("UPDATE sqlite_master SET rootpage = 2 WHERE name = ?", (about,))
+            if what == "schema":
+                file.execute("UPDATE sqlite_master SET sql = CAST(x'43ff' AS TEXT) WHERE name = 'rows'")
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(
         ValueError, match=r"cannot be used as a store: .*\. Nothing was changed\. .*move it away"
