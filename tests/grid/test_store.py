@@ -103,10 +103,9 @@ def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
     else:
         with closing(sqlite3.connect(path)) as file, file:
             file.execute("PRAGMA writable_schema = ON")
-            about = "rows" if what == "no table" else "sqlite_autoindex_rows_1"
-            file.execute("UPDATE sqlite_master SET rootpage = 2 WHERE name = ?", (about,))
-            if what == "schema":
-                file.execute("UPDATE sqlite_master SET sql = CAST(x'43ff' AS TEXT) WHERE name = 'rows'")
+            about = "rows" if what != "index" else "sqlite_autoindex_rows_1"
+            change = "sql = 'x', name = CAST(x'ff' AS TEXT)" if what == "schema" else "rootpage = 2"
+            file.execute(f"UPDATE sqlite_master SET {change} WHERE name = ?", (about,))
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(
         ValueError, match=r"cannot be used as a store: .*\. Nothing was changed\. .*move it away"
