@@ -89,7 +89,7 @@ def test_another_database_is_left_as_it_is(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["about", "other"]
 
 
-@pytest.mark.parametrize("what", ["folder", "text", "half", "index", "no table"])
+@pytest.mark.parametrize("what", ["folder", "text", "half", "index", "no table", "schema"])
 def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
     path = tmp_path / "rows.sqlite"
     store = RowStore(path, ABOUT)
@@ -103,8 +103,9 @@ def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
     else:
         with closing(sqlite3.connect(path)) as file, file:
             file.execute("PRAGMA writable_schema = ON")
-            about = "rows" if what == "no table" else "sqlite_autoindex_rows_1"
-            file.execute("UPDATE sqlite_master SET rootpage = 2 WHERE name = ?", (about,))
+            about = "rows" if what != "index" else "sqlite_autoindex_rows_1"
+            change = "sql = 'x', name = CAST(x'ff' AS TEXT)" if what == "schema" else "rootpage = 2"
+            file.execute(f"UPDATE sqlite_master SET {change} WHERE name = ?", (about,))
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(
         ValueError, match=r"cannot be used as a store: .*\. Nothing was changed\. .*move it away"

@@ -162,7 +162,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(path, timeout=60)) as file, file:
             file.text_factory = lambda text: str(text, errors="replace")  # damage shows in the checksum
             yield file
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes what it cannot read
         msg = (
             f"{path} cannot be used as a store: {' '.join(str(error).split())}. Nothing was changed. If it "
             "should be one, it is damaged: move it away and start again, or give another path."
