@@ -89,7 +89,7 @@ class Opinion:
         return np.sum(np.maximum(2 * (up - np.sum(b * U, axis=0)), 0) * used), gain_V * 1.0
 
     def update_gain(self, U, V):
-        """What a multiplicative update could gain: ``Σ x g²/(4 pos)``, g along the sphere where U is on it."""
+        """What a multiplicative update could gain: ``Σ x g²/(4 pos)``, along the sphere where U is on it."""
         _, by_U, by_V = self.gradient(U, V)
         kept = self._fit(np.linalg.norm(self.X - V @ U.T, axis=1))[1]
         neg_U = (kept[:, None] * self.X + (1 - kept[:, None]) * (V @ U.T)).T @ V

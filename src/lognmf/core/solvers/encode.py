@@ -3,7 +3,8 @@
 With U fixed and no graph the samples are independent, so *they* are the batch: each leaves it when
 it has converged. Sweeps over the coordinates find out which of them are positive. With strongly
 correlated parts they are slow from there on, so an exact step on the positive ones follows each.
-The data enter only through ``X @ U``.
+A concave penalty or a robust fit has several local minima: then two starts and exchanges of entries
+look for the best of them. The data enter only through ``X @ U``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from lognmf.core.arrays import Array, gram, namespace, row_dot, take, to_numpy
+from lognmf.core.arrays import Array, gram, namespace, positive, row_dot, take, to_numpy
 from lognmf.core.data import in_memory
 from lognmf.core.loop import iterate
 from lognmf.core.problem import Problem
@@ -31,19 +32,63 @@ def encode(problem: Problem, U: Array) -> Array:
     solved alone, are solved exactly; others by multiplicative updates.
     """
     on_V = problem.on_V
-    rule: Any
     if problem.fit.quadratic and len(on_V) <= 1 and all(hasattr(penalty, "minimise") for penalty in on_V):
-        rule, state = Codes.of(problem, U)
-        limits: Any = {"max_iter": 500, "tol": 1e-14, "eval_every": 2}
-    elif hasattr(problem.fit, "row_norm"):
+        return best_codes(*Codes.of(problem, U)).V[0, ...]
+    if hasattr(problem.fit, "row_norm"):
         msg = "transform of a robust fit takes at most one penalty on V, and one with a method minimise."
         raise ValueError(msg)
-    else:
-        rule = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
-        state, limits = rule.start(), {"max_iter": 5000, "tol": 1e-10, "eval_every": 10}
-    return iterate(rule, state, **limits).state.V[0, ...]
+    rule = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
+    return iterate(rule, rule.start(), max_iter=5000, tol=1e-10, eval_every=10).state.V[0, ...]
 
 
+def best_codes(rule: Codes, state: State) -> State:
+    """The codes from this start; where others may be better, the best ones that are found.
+
+    From zeros and from the codes of least squares, sweeps and an exchange lead to two more codes. Better
+    ones are solved to tolerance, and the best is exchanged as long as that helps.
+    """
+    state = _solved(rule, state)
+    doubtful = np.flatnonzero(~rule.surely_best(state))
+    if not doubtful.size:
+        return state
+    own, old = rule.take(doubtful), state.take(doubtful)
+    least_squares = replace(own, penalty=None, row_norm=None, weight=None)
+    dense = iterate(least_squares, old, max_iter=FIRST_STEPS, tol=1e-14, eval_every=FIRST_STEPS).state
+    for start in (dense, replace(old, V=0 * old.V)):
+        state, _ = _improved(rule, state, doubtful, own.explored(start))
+    for _ in range(MOST_EXCHANGES):
+        new = rule.take(doubtful).exchanged(state.take(doubtful))
+        state, doubtful = _improved(rule, state, doubtful, new)
+        if not doubtful.size:
+            break
+    return state
+
+
+def _improved(rule: Codes, state: State, index: np.ndarray, new: State) -> tuple[State, np.ndarray]:
+    """``state`` with those of the codes ``new`` of its samples ``index`` that are better, solved; which."""
+    own = rule.take(index)
+    better = np.flatnonzero(to_numpy(own.value(new) < (1 - IMPROVED) * own.value(state.take(index))))
+    if not better.size:
+        return state, better
+    index = index[better]
+    return _replaced(state, index, _solved(rule.take(index), new.take(better))), index
+
+
+def _solved(rule: Codes, state: State) -> State:
+    """The local minimum that descent from ``state`` leads to."""
+    return iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2).state
+
+
+def _replaced(state: State, index: np.ndarray, new: State) -> State:
+    """``state`` with its settings ``index`` replaced by those of ``new``."""
+    others = np.setdiff1d(np.arange(state.batch), index)
+    return State.join([state.take(others), new]).take(np.argsort(np.concatenate([others, index])))
+
+
+FIRST_STEPS = 2  # steps towards least squares before the penalty counts
+EXPLORING_SWEEPS = 2  # sweeps of a start before and after its exchange
+MOST_EXCHANGES = 10  # exchanges of a solved code; two or three are usual
+IMPROVED = 1e-6  # codes that lower the objective by less than this share are not better
 BLOCK_NUMBERS = 1 << 16  # entries of the k×k systems that are solved together
 
 
@@ -98,8 +143,7 @@ class Codes:
     def residual_norms(self, V: Array, XU: Array) -> Array:
         """``‖x_i − U v_i‖``, shape (n,), from V and XU of shape (1, n, k)."""
         xp = namespace(V)
-        VG = V @ self.gram if self.gram.ndim == 2 else (V[0, :, None, :] @ self.gram)[None, :, 0, :]
-        squared = self.squared_norms - (row_dot(2 * XU, V) - row_dot(VG, V))[0, :]
+        squared = self.squared_norms - row_dot(2 * XU - self._mixed(V[0, ...]), V)[0, :]
         return xp.sqrt(xp.where(squared > 0, squared, xp.zeros_like(squared)))
 
     def kept(self, V: Array, XU: Array) -> Array:
@@ -124,9 +168,8 @@ class Codes:
         again = to_numpy(stopped & falls)
         if times == 1 or not again.any():
             return state
-        more, done = np.flatnonzero(again), np.flatnonzero(~again)
-        parts = [state.take(done), self.take(more)._settle(state.take(more), times - 1)]
-        return State.join(parts).take(np.argsort(np.concatenate([done, more])))
+        more = np.flatnonzero(again)
+        return _replaced(state, more, self.take(more)._settle(state.take(more), times - 1))
 
     def _sweep(self, state: State) -> State:
         xp = namespace(state.V)
@@ -153,8 +196,7 @@ class Codes:
         (XU,) = state.aux
         V, kept = state.V[0, ...], self.kept(state.V, XU)
         n, k = V.shape
-        mixed = V @ self.gram if self.gram.ndim == 2 else (V[:, None, :] @ self.gram)[:, 0, :]
-        half = kept[:, None] * (mixed - XU[0, ...])
+        half = kept[:, None] * (self._mixed(V) - XU[0, ...])
         if self.penalty is not None:
             neg, pos = self.penalty.halves(state.V)(slice(None))
             half = half + (pos if neg is None else pos - neg)[0, ...]
@@ -168,6 +210,81 @@ class Codes:
         moved, stopped = zip(*blocks, strict=True)
         return xp.concat(moved, axis=0)[None, ...], xp.concat(stopped, axis=0)
 
+    def _mixed(self, V: Array) -> Array:
+        """``UᵀU v`` of every sample, (n, k)."""
+        return V @ self.gram if self.gram.ndim == 2 else (V[:, None, :] @ self.gram)[:, 0, :]
+
+    def surely_best(self, state: State) -> np.ndarray:
+        """Whether a local minimum is the best code, (n,): where all that could be lower is convex.
+
+        The data term curves up by 2 λ at least, the penalty down by its weight times `concavity` at most. A
+        robust fit is the plain one below the dead zone of its residual, and costs more than the square of
+        the dead zone elsewhere.
+        """
+        if self.penalty is None:
+            return np.ones(state.batch, dtype=bool)
+        curvature = positive(namespace(state.V).linalg.eigvalsh(self.gram)[..., 0])
+        sure = self.penalty.weight * getattr(self.penalty, "concavity", np.inf) <= 2 * curvature
+        if self.row_norm is not None and self.weight is not None:
+            sure = sure & (self.value(state) <= self.row_norm.dead_zone(self.weight / 2) ** 2)
+        return to_numpy(sure)
+
+    def explored(self, state: State) -> State:
+        """Sweeps, an exchange, sweeps: cheap, and near a local minimum."""
+        for step in (*[self._sweep] * EXPLORING_SWEEPS, self.exchanged, *[self._sweep] * EXPLORING_SWEEPS):
+            state = step(state)
+        return state
+
+    def exchanged(self, state: State) -> State:
+        """The best codes after one exchange: an entry, or none, becomes 0, and one is minimised over.
+
+        Along an entry the penalty may have two minima, at 0 and further up; values decide between them. The
+        one further up is also taken with the whole residual in the fit, as a better fit would have it.
+        """
+        xp, (aux,) = namespace(state.V), state.aux
+        V, kept = state.V[0, ...], self.kept(state.V, aux)
+        shares = [kept] if self.row_norm is None else [kept, xp.ones_like(kept)]
+        own = xp.stack([self.gram[..., j, j] for j in range(V.shape[1])], axis=-1)
+        places = xp.arange(V.shape[1], device=array_api_compat.device(V))
+        costs, best, lowest = self._entry_costs(V), V, self.value(state)
+        # Uᵀ times the residual, the squared residual, the penalties; below without entry j, if there is one.
+        pull, squared, penalties = aux[0, ...] - self._mixed(V), self.residual_norms(state.V, aux) ** 2, costs
+        for j in (None, *range(V.shape[1])):
+            rest, pulls, left = V, pull, squared
+            if j is not None:
+                rest, penalties = (xp.where(places == j, xp.zeros_like(F), F) for F in (V, costs))
+                pulls = pull + V[:, j, None] * self.gram[..., :, j]
+                left = squared + V[:, j] * (pull[:, j] + pulls[:, j])
+            for share in shares:
+                entries, values = self._set_anew(rest, pulls, left, penalties, own, share)
+                value = xp.min(values, axis=1)
+                new = xp.where(places == xp.argmin(values, axis=1)[:, None], entries, rest)
+                best = xp.where((value < lowest)[:, None], new, best)
+                lowest = xp.where(value < lowest, value, lowest)
+        return replace(state, V=best[None, ...])
+
+    def _set_anew(
+        self, V: Array, pull: Array, squared: Array, costs: Array, own: Array, share: Array
+    ) -> tuple[Array, Array]:
+        """Each entry's minimum with the others as they are, and the objective there, both (n, k)."""
+        xp = namespace(V)
+        tiny = float(xp.finfo(V.dtype).smallest_normal)
+        slope = pull + V * own  # that of the residual without the entry
+        squared = squared[:, None] + V * (pull + slope)
+        penalty: Any = self.penalty
+        weight, part = penalty.weight[:, None], share[:, None]
+        entries = penalty.minimise(part * own + tiny, part * slope, weight, positive(slope) / (own + tiny))
+        left = xp.sqrt(positive(squared - entries * (2 * slope - own * entries)))
+        fit = left**2 if self.row_norm is None else self._robust(left.T).T
+        others = xp.sum(costs, axis=1)[:, None] - costs
+        return entries, fit + others + self._entry_costs(entries)
+
+    def _entry_costs(self, V: Array) -> Array:
+        """What the penalty takes for each entry, (n, k)."""
+        penalty: Any = self.penalty
+        columns = [penalty.value(V[None, :, j : j + 1]) for j in range(V.shape[1])]
+        return namespace(V).stack(columns, axis=1)
+
     def _minimise(self, curvature: Array, slope: Array, at: Array) -> Array:
         if self.penalty is not None:
             return self.penalty.minimise(curvature, slope, self.penalty.weight, at)
@@ -177,11 +294,12 @@ class Codes:
     def value(self, state: State) -> Array:
         (XU,) = state.aux
         r = self.residual_norms(state.V, XU)
-        if self.row_norm is None or self.weight is None:
-            value = r**2
-        else:
-            value = robust_value(self.row_norm, r, self.weight)
+        value = r**2 if self.row_norm is None else self._robust(r)
         return value if self.penalty is None else value + self.penalty.value(state.V)
+
+    def _robust(self, r: Array) -> Array:
+        rule: Any = self
+        return robust_value(rule.row_norm, r, rule.weight)
 
     def take(self, index: np.ndarray) -> Codes:
         return replace(

@@ -121,7 +121,7 @@ class CoordinateDescent:
         return WorkingPoint.unpacked(state.aux[1:]).progress.best
 
     def settled(self, state: State, tol: float) -> np.ndarray:
-        """Whether the last steps led to the best point and gained at most ``tol`` of the objective each, (B,)."""
+        """Whether the last steps led to the best point and gained at most ``tol`` of its objective each."""
         progress = WorkingPoint.unpacked(state.aux[1:]).progress
         return (progress.pace <= tol * np.abs(progress.value)) & (progress.value <= progress.best)
 
