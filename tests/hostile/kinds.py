@@ -2,5 +2,6 @@
 
 from hostile.cases import Kind
 from hostile.fits import FITS
+from hostile.opinions import OPINIONS
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (FITS,)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (FITS, OPINIONS)}
