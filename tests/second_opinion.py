@@ -44,10 +44,11 @@ class Opinion:
     def gradient(self, U, V):
         """Value and derivatives by U and V; those of the best S are zero, since it is the best."""
         R = self.X - V @ U.T
-        L = np.diag(self.W.sum(axis=1)) - self.W
         value, kept = self._fit(np.linalg.norm(R, axis=1))
-        smooth = L @ V
-        value += self.lam * np.sum(V * smooth)
+        # L V and Tr(VᵀLV) by differences: where V is huge and constant along the graph, all else cancels.
+        apart = V[:, None, :] - V[None, :, :]
+        smooth = np.einsum("ij,ijk->ik", self.W, apart)
+        value += self.lam * np.einsum("ij,ijk->", self.W, apart**2) / 2
         value += self.alpha * oracle.size(U, self.penalty) + self.beta * oracle.size(V, self.penalty)
         R = kept[:, None] * R
         by_U = -2 * R.T @ V + self.alpha * oracle.slope(U, self.penalty)
@@ -86,7 +87,7 @@ class Opinion:
         up = np.linalg.norm(np.maximum(b, 0), axis=0)
         up = np.where(up > 0, up, b.max(axis=0))
         used = (U > 0).any(axis=0) & (V > 0).any(axis=0)
-        return np.sum(np.maximum(2 * (up - np.sum(b * U, axis=0)), 0) * used), gain_V * 1.0
+        return np.sum(np.maximum(2 * (up - np.sum(b * U, axis=0)), 0) * used), gain_V
 
     def update_gain(self, U, V):
         """What a multiplicative update could gain: ``Σ x g²/(4 pos)``, along the sphere where U is on it."""

@@ -50,11 +50,13 @@ def _check(case: Case, folder) -> str:
     opinion = Opinion.of(model, X)
     literal = float(opinion.value(U, V))
     if abs(model.objective_ - literal) > 1e-9 * literal + 1e-14 * np.sum(X**2):
-        raise Defect(f"the objective is {literal!r} by the formula and {model.objective_!r} by the model")
+        msg = f"the objective is {literal!r} by the formula and {model.objective_!r} by the model"
+        raise Defect(msg)
     if model.stop_reason_ != "converged":
         return "not converged"
     if not stationary(model, opinion, X):
-        raise Defect("converged, but not stationary")
+        msg = "converged, but not stationary"
+        raise Defect(msg)
     if model.solver != "cd":
         return "converged, mu"
     if lead(opinion.descend(U, V)[2], model, X) > LOWER:
