@@ -36,6 +36,7 @@ from lognmf.core.terms import (
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
 from problems import Cut, factors, fit_of, samples
+from second_opinion import Opinion
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
 
@@ -238,6 +239,24 @@ def test_empty_components_are_revived(rng):
     solution = iterate(rule, rule.start(U, V), max_iter=200, tol=1e-7)
     assert (solution.state.V > 0).any(axis=0).all()
     assert solution.objective[0] < 5
+
+
+@pytest.mark.parametrize("unit_components", [False, True])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("seed", range(25))
+def test_converged_is_stationary(penalty, unit_components, seed):
+    """Also where the best point was left to refill an empty component, and nothing better was found."""
+    rng = np.random.default_rng(seed)
+    n, p, k = (int(rng.integers(low, high)) for low, high in ((6, 21), (4, 13), (2, 6)))
+    weights = {name: 10 ** rng.uniform(-3, 0.5) for name in ("alpha", "beta", "lam")}
+    X = samples(rng, n, p)
+    U, V = rng.random((p, 1, k)), rng.random((n, 1, k))
+    rule = CoordinateDescent.of(problem(X, penalty=penalty, **weights), unit_components)
+    solution = iterate(rule, rule.start(U, V), max_iter=2000, tol=1e-9)
+    assert solution.reason == ["converged"]
+    opinion = Opinion(X, knn_graph(X, 3).toarray(), **weights, penalty=penalty, unit=unit_components)
+    gains = opinion.step_gains(solution.state.U[:, 0], solution.state.V[:, 0])
+    assert sum(gains) <= 10 * 1e-9 * solution.objective[0]
 
 
 # A user's own terms ---------------------------------------------------------------------

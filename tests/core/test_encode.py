@@ -11,7 +11,8 @@ from scipy.optimize import nnls
 from lognmf import SemiNMF
 from lognmf.core.loop import iterate
 from lognmf.core.rule import State
-from lognmf.core.solvers.encode import Codes, encode
+from lognmf.core.solvers.codes import Codes
+from lognmf.core.solvers.encode import best_codes, encode
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from problems import code_problem
 
@@ -169,3 +170,48 @@ def test_both_halves_of_a_penalty_count(weight, size, rng):
     assert (rule.value(best) <= rule.value(rule.step(best)) + 1e-12).all()
     np.testing.assert_allclose(rule._exact(best)[0], exact[None], atol=1e-9)
     np.testing.assert_allclose(solve(X, U, penalty=Near, beta=weight)[1].state.V[0], exact, atol=1e-5)
+
+
+class TestBestCodes:
+    """Concave penalties and robust fits have several local minima."""
+
+    def problem(self, seed):
+        """30 samples and their basis, parts more or less alike, weights of every size."""
+        rng = np.random.default_rng(seed)
+        U = parts(rng, int(rng.integers(4, 21)), int(rng.integers(2, 9)), rng.choice([0, 0.5, 0.9]))
+        X = rng.random((30, len(U))) * 10 ** rng.uniform(-0.5, 0.7)
+        options = {"penalty": PENALTIES["log"], "beta": 10 ** rng.uniform(-3, 0.5)}
+        row_norm = [None, *ROW_NORMS][rng.integers(3)]
+        if row_norm:
+            options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 10 ** rng.uniform(-2, 0.7)}
+        return rng, Codes.of(code_problem(X, **options), U)
+
+    def test_as_good_as_the_best_of_twelve_random_starts(self):
+        worse = []
+        for seed in range(36):
+            rng, (rule, state) = self.problem(seed)
+            ours = rule.value(best_codes(rule, state))
+            largest = state.aux[0] / np.diag(rule.gram)
+            best = np.full(len(ours), np.inf)
+            for _ in range(12):
+                V = rng.random(largest.shape) * largest * (rng.random(largest.shape) < rng.random())
+                found = iterate(rule, State(state.U, V, state.aux), max_iter=500, tol=1e-14, eval_every=2)
+                best = np.minimum(best, found.objective)
+            worse.append(ours / best - 1)
+        worse = np.concatenate(worse)
+        assert len(worse) >= 1000
+        assert np.mean(worse > 1e-4) <= 0.005
+        assert worse.max() <= 0.01
+
+    def test_what_is_surely_best_is_not_searched_and_nothing_found_is_better(self, monkeypatch):
+        sure, searched = 0, []
+        for seed in range(20):
+            _, (rule, state) = self.problem(seed)
+            solved = iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2).state
+            surely = rule.surely_best(solved)
+            sure += surely.sum()
+            with monkeypatch.context() as patch:
+                patch.setattr(Codes, "surely_best", lambda _, state: np.zeros(state.batch, dtype=bool))
+                searched.append((rule.value(best_codes(rule, state)) / rule.value(solved))[surely])
+        assert sure >= 100
+        np.testing.assert_allclose(np.concatenate(searched), 1, rtol=1e-6)

@@ -8,7 +8,7 @@ from lognmf.core.arrays import is_torch, like, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.solvers.encode import Codes
+from lognmf.core.solvers.codes import Codes
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, Frobenius
 from lognmf.models.log_sparse import regularised
 from problems import code_problem, factors, fit_of, monotone, pattern, samples

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.solvers.encode import Codes
+from lognmf.core.solvers.codes import Codes
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised

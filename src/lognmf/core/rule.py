@@ -31,6 +31,11 @@ class State:
         aux = tuple(take(a, index) for a in self.aux)
         return State(take(self.U, index), take(self.V, index), aux)
 
+    def replaced(self, index: np.ndarray, new: State) -> State:
+        """The batch with its settings ``index`` replaced by those of ``new``."""
+        others = np.setdiff1d(np.arange(self.batch), index)
+        return State.join([self.take(others), new]).take(np.argsort(np.concatenate([others, index])))
+
     def equals(self, other: State) -> np.ndarray:
         """Whether a setting is the same in both, to the last bit, (B,)."""
         equal = np.ones(self.batch, dtype=bool)

@@ -1,29 +1,28 @@
 """Codes ``V`` of samples for a fixed basis ``U``: what `transform` solves.
 
-With U fixed and no graph the samples are independent, so *they* are the batch: each leaves it when
-it has converged. Sweeps over the coordinates find out which of them are positive. With strongly
-correlated parts they are slow from there on, so an exact step on the positive ones follows each.
-The data enter only through ``X @ U``.
+Plain codes have one minimum. A concave penalty or a robust fit has several: then two more starts and
+exchanges of entries look for the best of them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-import array_api_compat
 import numpy as np
 from scipy.optimize import nnls
 
-from lognmf.core.arrays import Array, double, gram, like, namespace, row_dot, take, to_numpy
+from lognmf.core.arrays import Array, double, like, namespace, to_numpy
 from lognmf.core.data import InMemory, in_memory
 from lognmf.core.loop import iterate
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
+from lognmf.core.solvers.codes import Codes
 from lognmf.core.solvers.multiplicative import MultiplicativeCodes
-from lognmf.core.terms.protocol import RowNorm, SeparablePenalty
-from lognmf.core.terms.robust import kept_share, robust_value
+
+FIRST_STEPS = 2  # steps towards least squares before the penalty counts
+MOST_EXCHANGES = 10  # exchanges of a solved code; two or three are usual
+IMPROVED = 1e-6  # codes that lower the objective by less than this share are not better
 
 
 def encode(problem: Problem, U: Array) -> Array:
@@ -33,18 +32,14 @@ def encode(problem: Problem, U: Array) -> Array:
     solved alone, are solved exactly; others by multiplicative updates.
     """
     on_V = problem.on_V
-    rule: Any
     if problem.fit.quadratic and len(on_V) <= 1 and all(hasattr(penalty, "minimise") for penalty in on_V):
-        rule, state = Codes.of(problem, U)
-        limits: Any = {"max_iter": 500, "tol": 1e-14, "eval_every": 2}
-    elif hasattr(problem.fit, "row_norm"):
+        rule, start = Codes.of(problem, U)
+        return _told_apart(rule, in_memory(problem.data), U, best_codes(rule, start).V[0, ...])
+    if hasattr(problem.fit, "row_norm"):
         msg = "transform of a robust fit takes at most one penalty on V, and one with a method minimise."
         raise ValueError(msg)
-    else:
-        rule = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
-        state, limits = rule.start(), {"max_iter": 5000, "tol": 1e-10, "eval_every": 10}
-    V = iterate(rule, state, **limits).state.V[0, ...]
-    return _told_apart(rule, in_memory(problem.data), U, V) if isinstance(rule, Codes) else V
+    gradual = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
+    return iterate(gradual, gradual.start(), max_iter=5000, tol=1e-10, eval_every=10).state.V[0, ...]
 
 
 def _told_apart(rule: Codes, data: InMemory, U: Array, V: Array) -> Array:
@@ -71,182 +66,39 @@ def _told_apart(rule: Codes, data: InMemory, U: Array, V: Array) -> Array:
     return like(codes / scale, V)
 
 
-BLOCK_NUMBERS = 1 << 16  # entries of the k×k systems that are solved together
+def best_codes(rule: Codes, state: State) -> State:
+    """The codes from this start; where others may be better, the best ones that are found.
 
-
-@dataclass(frozen=True)
-class Codes:
-    """A sweep over the k coordinates of every sample's code, then an exact step on the positive ones.
-
-    The batch axis is that of the samples. The robust fit is minimised through row weights: φ is
-    concave in r², so ``kept · r²`` majorises it, as the tangent does a concave penalty, and no
-    step raises the objective.
+    From zeros and from the codes of least squares, sweeps and an exchange lead to two more codes. Better
+    ones are solved to tolerance, and the best is exchanged as long as that helps.
     """
-
-    gram: Array  # UᵀU, (k, k), or (n, k, k): one for each sample over its known entries
-    squared_norms: Array  # ‖x_i‖², (n,)
-    penalty: SeparablePenalty | None = None  # its weight repeated for each sample
-    row_norm: RowNorm | None = None  # of the robust fit; None for the plain one
-    weight: Array | None = None  # of the robust fit, (n,)
-    # Whether basis and data are nonnegative and the penalty only pulls down. Then no coordinate exceeds
-    # what it would be alone; with parts of very different size rounding could say otherwise.
-    bounded: bool = False
-
-    @classmethod
-    def of(cls, problem: Problem, U: Array) -> tuple[Codes, State]:
-        """The rule and its start for the basis ``U`` (p, k); weights of the terms are those of each sample.
-
-        Weights of entries are zeros and ones: which are known.
-        """
-        xp = namespace(U)
-        data, fit = in_memory(problem.data), problem.fit
-        n, (p, k) = data.shape[0], U.shape
-        if data.M is None:
-            UU = gram(U[:, None, :], U[:, None, :])[0, ...]
-        else:
-            UU = xp.reshape(data.M @ xp.reshape(U[:, :, None] * U[:, None, :], (p, k * k)), (n, k, k))
-        XU = xp.permute_dims(data.times(U[:, None, :]), (1, 0, 2))
-        # The best nonnegative multiple of the all-ones code.
-        tiny = float(xp.finfo(U.dtype).smallest_normal)
-        scale = xp.sum(XU, axis=2) / (xp.abs(xp.sum(UU, axis=(-2, -1))) + tiny)
-        V = xp.where(scale > 0, scale, xp.zeros_like(scale))[:, :, None] * xp.ones_like(XU)
-        penalty: Any = problem.on_V[0] if problem.on_V else None
-        pulls_up = penalty is not None and penalty.halves(V)(slice(None))[0] is not None
-        rule = cls(
-            UU,
-            data.squared_norms,
-            penalty,
-            getattr(fit, "row_norm", None),
-            getattr(fit, "weight", None),
-            bounded=not pulls_up and bool(xp.min(UU) >= 0) and bool(xp.min(XU) >= 0),
-        )
-        return rule, State(XU[:0, ...], V, (XU,))
-
-    def residual_norms(self, V: Array, XU: Array) -> Array:
-        """``‖x_i − U v_i‖``, shape (n,), from V and XU of shape (1, n, k)."""
-        xp = namespace(V)
-        VG = V @ self.gram if self.gram.ndim == 2 else (V[0, :, None, :] @ self.gram)[None, :, 0, :]
-        squared = self.squared_norms - (row_dot(2 * XU, V) - row_dot(VG, V))[0, :]
-        return xp.sqrt(xp.where(squared > 0, squared, xp.zeros_like(squared)))
-
-    def kept(self, V: Array, XU: Array) -> Array:
-        """Share of each sample's residual that stays in the fit, shape (n,)."""
-        r = self.residual_norms(V, XU)
-        if self.row_norm is None or self.weight is None:
-            return namespace(V).ones_like(r)
-        return kept_share(self.row_norm, r, self.weight / 2)
-
-    def step(self, state: State) -> State:
-        return self._settle(self._sweep(state), state.V.shape[2])
-
-    def _settle(self, state: State, times: int) -> State:
-        """Exact steps on the positive entries, until none of them becomes 0 on the way."""
-        xp = namespace(state.V)
-        V, stopped = self._exact(state)
-        # Rounding may spoil the step where parts are nearly the same; the last digits of the
-        # objective are rounding themselves.
-        digits = 4 * float(xp.finfo(V.dtype).eps) * self.squared_norms
-        falls = self.value(replace(state, V=V)) <= self.value(state) + digits
-        state = replace(state, V=xp.where(falls[None, :, None], V, state.V))
-        again = to_numpy(stopped & falls)
-        if times == 1 or not again.any():
-            return state
-        more, done = np.flatnonzero(again), np.flatnonzero(~again)
-        parts = [state.take(done), self.take(more)._settle(state.take(more), times - 1)]
-        return State.join(parts).take(np.argsort(np.concatenate([done, more])))
-
-    def _sweep(self, state: State) -> State:
-        xp = namespace(state.V)
-        tiny = float(xp.finfo(state.V.dtype).smallest_normal)
-        (XU,) = state.aux
-        kept = self.kept(state.V, XU)
-        V = xp.asarray(state.V[0, ...], copy=True)
-        for j in range(V.shape[1]):
-            own = self.gram[..., j, j]
-            column = self.gram[..., :, j]
-            mixed = V @ column if column.ndim == 1 else xp.vecdot(V, column, axis=-1)
-            slope = kept * (XU[0, :, j] - mixed + V[:, j] * own)
-            curvature = kept * own + tiny
-            best = self._minimise(curvature, slope, V[:, j])
-            if self.bounded:
-                most = XU[0, :, j] / (own + tiny)
-                best = xp.where(best > most, most, best)
-            V[:, j] = best
-        return State(state.U, V[None, ...], state.aux)
-
-    def _exact(self, state: State) -> tuple[Array, Array]:
-        """Codes (1, n, k) after the majoriser's Newton step on the positive entries; who was stopped (n,)."""
-        xp = namespace(state.V)
-        (XU,) = state.aux
-        V, kept = state.V[0, ...], self.kept(state.V, XU)
-        n, k = V.shape
-        mixed = V @ self.gram if self.gram.ndim == 2 else (V[:, None, :] @ self.gram)[:, 0, :]
-        half = kept[:, None] * (mixed - XU[0, ...])
-        if self.penalty is not None:
-            neg, pos = self.penalty.halves(state.V)(slice(None))
-            half = half + (pos if neg is None else pos - neg)[0, ...]
-        rows_a_block = max(1, BLOCK_NUMBERS // (k * k))
-        blocks = []
-        for start in range(0, n, rows_a_block):
-            rows = slice(start, min(start + rows_a_block, n))
-            G = self.gram if self.gram.ndim == 2 else self.gram[rows, ...]
-            step = _newton(kept[rows, None, None] * G, half[rows, :], V[rows, :])
-            blocks.append(_go(V[rows, :], step))
-        moved, stopped = zip(*blocks, strict=True)
-        return xp.concat(moved, axis=0)[None, ...], xp.concat(stopped, axis=0)
-
-    def _minimise(self, curvature: Array, slope: Array, at: Array) -> Array:
-        if self.penalty is not None:
-            return self.penalty.minimise(curvature, slope, self.penalty.weight, at)
-        best = slope / curvature
-        return namespace(best).where(best > 0, best, namespace(best).zeros_like(best))
-
-    def value(self, state: State) -> Array:
-        (XU,) = state.aux
-        r = self.residual_norms(state.V, XU)
-        if self.row_norm is None or self.weight is None:
-            value = r**2
-        else:
-            value = robust_value(self.row_norm, r, self.weight)
-        return value if self.penalty is None else value + self.penalty.value(state.V)
-
-    def take(self, index: np.ndarray) -> Codes:
-        return replace(
-            self,
-            gram=self.gram if self.gram.ndim == 2 else take(self.gram, index, axis=0),
-            squared_norms=take(self.squared_norms, index, axis=0),
-            penalty=None if self.penalty is None else self.penalty.take(index),
-            weight=None if self.weight is None else take(self.weight, index, axis=0),
-        )
+    state = _solved(rule, state)
+    doubtful = np.flatnonzero(~rule.surely_best(state))
+    if not doubtful.size:
+        return state
+    own, old = rule.take(doubtful), state.take(doubtful)
+    least_squares = replace(own, penalty=None, row_norm=None, weight=None)
+    dense = iterate(least_squares, old, max_iter=FIRST_STEPS, tol=1e-14, eval_every=FIRST_STEPS).state
+    for start in (dense, replace(old, V=0 * old.V)):
+        state, _ = _improved(rule, state, doubtful, own.explored(start))
+    for _ in range(MOST_EXCHANGES):
+        new = rule.take(doubtful).exchanged(state.take(doubtful))
+        state, doubtful = _improved(rule, state, doubtful, new)
+        if not doubtful.size:
+            break
+    return state
 
 
-def _newton(H: Array, half: Array, V: Array) -> Array:
-    """``−H⁻¹ half`` on the positive entries of V, 0 on the others: (n, k, k), (n, k), (n, k) → (n, k).
-
-    H is scaled to a unit diagonal, and a little is added there: parts may be the same.
-    """
-    xp = namespace(V)
-    own = xp.stack([H[:, j, j] for j in range(V.shape[1])], axis=1)
-    free = (V > 0) & (own > 0)
-    scale = xp.where(free, 1 / xp.sqrt(xp.where(free, own, xp.ones_like(own))), xp.zeros_like(own))
-    identity = xp.eye(V.shape[1], dtype=V.dtype, device=array_api_compat.device(V))
-    little = 8 * V.shape[1] * float(xp.finfo(V.dtype).eps)
-    fixed = xp.where(free, xp.full_like(own, little), xp.ones_like(own))
-    system = H * scale[:, :, None] * scale[:, None, :] + fixed[:, :, None] * identity
-    return -scale * xp.linalg.solve(system, (scale * half)[:, :, None])[..., 0]
+def _improved(rule: Codes, state: State, index: np.ndarray, new: State) -> tuple[State, np.ndarray]:
+    """``state`` with those of the codes ``new`` of its samples ``index`` that are better, solved; which."""
+    own = rule.take(index)
+    better = np.flatnonzero(to_numpy(own.value(new) < (1 - IMPROVED) * own.value(state.take(index))))
+    if not better.size:
+        return state, better
+    index = index[better]
+    return state.replaced(index, _solved(rule.take(index), new.take(better))), index
 
 
-def _go(V: Array, step: Array) -> tuple[Array, Array]:
-    """``V + t · step`` with the largest t ≤ 1 that keeps it nonnegative, and whether t < 1.
-
-    The entry that stops it becomes 0.
-    """
-    xp = namespace(V)
-    falling = step < 0
-    stopping = falling & (-step > V)  # only these are divided: the others have room for a whole step
-    room = xp.where(stopping, V / xp.where(stopping, -step, xp.ones_like(step)), xp.full_like(V, xp.inf))
-    t = xp.min(room, axis=1, keepdims=True)
-    stopped = t < 1
-    t = xp.where(stopped, t, xp.ones_like(t))
-    moved = V + t * step
-    return xp.where((moved > 0) & (room > t), moved, xp.zeros_like(moved)), stopped[:, 0]
+def _solved(rule: Codes, state: State) -> State:
+    """The local minimum that descent from ``state`` leads to."""
+    return iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2).state

@@ -34,6 +34,7 @@ class L1:
     weight: Array
 
     quadratic: ClassVar[bool] = False
+    concavity: ClassVar[float] = 0.0
 
     def value(self, F: Array) -> Array:
         return self.weight * total(F, axis=(0, 2))

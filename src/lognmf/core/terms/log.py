@@ -35,6 +35,7 @@ class Log:
     weight: Array
 
     quadratic: ClassVar[bool] = False
+    concavity: ClassVar[float] = 1.0
 
     def value(self, F: Array) -> Array:
         return self.weight * total(namespace(F).log1p(F), axis=(0, 2))

@@ -48,11 +48,12 @@ class SeparablePenalty(Penalty, Protocol):
     """A penalty ``weight · Σ φ(x)`` over the entries of a factor, φ concave and rising from φ(0) = 0.
 
     ``solver="cd"`` also needs the static methods: φ for one number. Numba compiles them, so they use
-    arithmetic and the functions of `math` only. Two more make it faster:
+    arithmetic and the functions of `math` only. These make it faster:
 
     - ``bend(x)`` = ``x φ'(x) + x² φ''(x)``, if h(s) = φ(eˢ) is convex with ``|h'''| ≤ 2 h''``: components
       find their best scale in fewer steps;
-    - ``joined(x, y)``, the number z with ``φ(z) = φ(x) + φ(y)``: φ is computed less often.
+    - ``joined(x, y)``, the number z with ``φ(z) = φ(x) + φ(y)``: φ is computed less often;
+    - ``concavity``, the largest ``−φ''``, a number: `transform` then knows codes that nothing can improve.
     """
 
     def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:

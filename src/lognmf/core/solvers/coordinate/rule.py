@@ -11,7 +11,8 @@ One step:
 
 Large penalties would lock coordinates at zero before the data have an effect. So the first
 steps use small penalties that grow to their full size (the ramp). The loop gets the best point
-so far by the *full* objective, so the reported objective never rises.
+so far by the *full* objective, so the reported objective never rises. Where a ramp or an escape ends at a
+worse point, the run goes back to the best one and finishes it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from lognmf.core.solvers.coordinate.coloured_graph import without_edges
 from lognmf.core.solvers.coordinate.costs import Costs, best_scale
 from lognmf.core.solvers.coordinate.escapes import exchanged, refilled
 from lognmf.core.solvers.coordinate.limits import refuses
-from lognmf.core.solvers.coordinate.working_point import WINDOW, Progress, WorkingPoint, chosen, merge
+from lognmf.core.solvers.coordinate.working_point import Progress, WorkingPoint, chosen, merge
 from lognmf.core.solvers.multiplicative import unit_columns
 
 SWEEPS = 2  # sweeps of a factor in a step; more are greedy and end in worse minima
@@ -43,7 +44,6 @@ REVIVAL_SHARE = 0.03  # the ramp after such a refill begins with this share of t
 IMPROVED = 1e-4  # an escape has helped if it lowered the best objective by this share; else it is the last
 EXCHANGES = 2  # exchanges of a component after which, if none has helped, there are no more
 EXCHANGE_STALLED = 1e-5  # components are exchanged where a step gains at most this share of the objective
-OUTLOOK = 30  # an exchange has not helped if this many steps at its pace would not reach the best objective
 EXACT = 1e-12  # a fit whose objective is at most this share of that of U = V = 0 is exact: no exchanges
 PATIENCE = 100  # fall back to U = V = 0 if this many steps at the current pace would still not beat it
 
@@ -111,7 +111,8 @@ class CoordinateDescent:
         point = replace(point, progress=replace(point.progress, best=np.where(better, point.value, best)))
         U, V, XU = chosen(better, (point.U, point.V, point.XU), (state.U, state.V, state.aux[0]))
         point = self._revive_if_stalled(point, U, V, XU)
-        return State(U, V, (XU, *self._exchange_if_stalled(point, U, V, XU).packed()))
+        point = self._exchange_if_stalled(point, U, V, XU)
+        return State(U, V, (XU, *self._back_if_lost(point, U, V).packed()))
 
     def value(self, state: State) -> np.ndarray:
         # A step has computed it; factors from elsewhere bring nothing but ``X @ U``.
@@ -120,9 +121,9 @@ class CoordinateDescent:
         return WorkingPoint.unpacked(state.aux[1:]).progress.best
 
     def settled(self, state: State, tol: float) -> np.ndarray:
-        """Whether the last few steps gained at most ``tol`` of the objective each, (B,)."""
+        """Whether the last steps led to the best point and gained at most ``tol`` of its objective each."""
         progress = WorkingPoint.unpacked(state.aux[1:]).progress
-        return progress.pace <= tol * np.abs(progress.value)
+        return (progress.pace <= tol * np.abs(progress.value)) & (progress.value <= progress.best)
 
     def factors(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """U, V and ``X @ U`` of a state."""
@@ -215,26 +216,36 @@ class CoordinateDescent:
     def _exchange_if_stalled(
         self, point: WorkingPoint, U: np.ndarray, V: np.ndarray, XU: np.ndarray
     ) -> WorkingPoint:
-        """The best point U, V with a component exchanged; or that point itself, or ``point`` as it is.
+        """The best point U, V with a component exchanged; or ``point`` as it is.
 
         Without penalties no component dies, but one may be of little use where it is. After
-        `EXCHANGES` that did not help, the run ends at the best point.
+        `EXCHANGES` that did not help there are no more.
         """
         progress, (alpha, beta, _) = point.progress, self.costs.weights(point.batch)
-        tried, best, pace = progress.exchanges, progress.best, progress.pace
-        failed = (tried > 0) & (progress.age >= 2 * WINDOW) & (progress.value - OUTLOOK * pace > best)
-        ended = (pace <= EXCHANGE_STALLED * best) | failed
+        tried, best = progress.exchanges, progress.best
+        ended = (progress.pace <= EXCHANGE_STALLED * best) | progress.lost
         ended &= (alpha + beta == 0) & (tried <= EXCHANGES) & (best > EXACT * progress.zero)
         if U.shape[2] == 1 or not ended.any():
             return point
-        tried = np.where(best < (1 - IMPROVED) * progress.escaped, 0, tried)
+        tried = np.where(ended & (best < (1 - IMPROVED) * progress.escaped), 0, tried)
         again = ended & (tried < EXCHANGES)
-        if again.any():
-            squared = self.costs.squared_residuals(U, V, XU)
-            U, V = chosen(again, exchanged(self.costs.data, U, V, squared, tried), (U, V))
-        new = self._point_at(U, V)
+        point = replace(point, progress=replace(progress, exchanges=tried + ended))
+        if not again.any():
+            return point
+        squared = self.costs.squared_residuals(U, V, XU)
+        new = self._point_at(*exchanged(self.costs.data, U, V, squared, tried))
         fresh = replace(new.progress, best=best, escaped=best, exchanges=tried + 1.0)
-        return merge(ended, replace(new, progress=fresh), point)
+        return merge(again, replace(new, progress=fresh), point)
+
+    def _back_if_lost(self, point: WorkingPoint, U: np.ndarray, V: np.ndarray) -> WorkingPoint:
+        """The best point U, V where a ramp or an escape has led to a worse one; else ``point`` as it is.
+
+        The best point was left before it had converged: the run finishes it.
+        """
+        lost = point.progress.lost
+        if not lost.any():
+            return point
+        return merge(lost, replace(self._point_at(U, V), progress=point.progress.at_best()), point)
 
     def _point_at(self, U: np.ndarray, V: np.ndarray) -> WorkingPoint:
         """A new run's working point."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 WINDOW = 5  # steps over which the pace is measured: a single step may have been rejected
+OUTLOOK = 30  # a run is lost if this many steps at its pace would not reach the best objective
 RAMP_STEPS = 4  # steps of the ramp per power of ten by which the penalties grow
 RAMP_MOMENTUM = 0.3  # momentum of all steps on the ramp
 FIRST_MOMENTUM = 0.5  # momentum of the first extrapolated step after the ramp
@@ -60,6 +61,10 @@ class Progress:
         """The same, but at the objective ``value`` (B,)."""
         return replace(self, recent=np.concatenate([self.recent[:-1], value[None]]))
 
+    def at_best(self) -> Progress:
+        """The same, but at the best point so far, without a ramp."""
+        return replace(self.on_ramp(np.ones(len(self.best))), recent=np.tile(self.best, (WINDOW + 1, 1)))
+
     @property
     def value(self) -> np.ndarray:
         """Objective of the working point."""
@@ -85,6 +90,11 @@ class Progress:
         """Decrease of the objective per step; infinite until WINDOW steps have followed the ramp."""
         measured = self.age >= self.ramp + WINDOW
         return np.where(measured, (self.recent[0] - self.value) / WINDOW, np.inf)
+
+    @property
+    def lost(self) -> np.ndarray:
+        """Whether the run is at a worse point than the best one, and too slow to change that."""
+        return (self.age >= self.ramp + 2 * WINDOW) & (self.value - OUTLOOK * self.pace > self.best)
 
     def followed_by(self, value: np.ndarray, accepted: np.ndarray) -> Progress:
         """The progress one step later: now at ``value``, the step ``accepted`` or not."""
