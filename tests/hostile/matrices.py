@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def _tensor(X: np.ndarray) -> Any:
     return torch.tensor(X)
 
 
-CONTAINERS: dict[str, Callable[[np.ndarray], Any]] = {
+_ALL: dict[str, Callable[[np.ndarray], Any]] = {
     "array": np.array,
     "Fortran": np.asfortranarray,
     "read-only": _read_only,
@@ -135,6 +136,9 @@ CONTAINERS: dict[str, Callable[[np.ndarray], Any]] = {
     "polars": _frame("polars"),
     "torch": _tensor,
 }
+
+EXTRA = ("pandas", "polars", "torch")
+CONTAINERS = {name: make for name, make in _ALL.items() if name not in EXTRA or find_spec(name)}
 
 
 def mark(X: Any) -> str:
