@@ -185,6 +185,44 @@ class TestScalarFunctions:
                 np.testing.assert_allclose(joined, penalty.cost(x) + penalty.cost(y), rtol=1e-14)
 
 
+@pytest.mark.parametrize("weight", [0.0, 1e-22, 1e-3, 0.5])
+def test_the_minimum_with_the_log_penalty_keeps_its_digits(weight):
+    """Whatever its size: the formula of the root as it is in books loses entries below 1e-16."""
+    a = np.longdouble(10.0) ** np.arange(-40, 40)
+    w = np.longdouble(weight) / 2
+    # x of (x − a)(1 + x) + w = 0, by Newton's method from above in long double
+    x = a.copy()
+    for _ in range(100):
+        x = x - ((x - a) * (1 + x) + w) / (1 + 2 * x - a)
+    far = a > 2 * w
+    penalty = PENALTIES["log"](np.array([weight]))
+    high = np.full(len(a), 1e50)
+    one = penalty.minimise(np.ones(len(a)), a.astype(float), np.full(len(a), weight), high)
+    other = [penalty.minimum(1.0, float(value), weight, 1e50) for value in a]
+    for found in (one, np.array(other)):
+        np.testing.assert_allclose(found[far], x[far].astype(float), rtol=1e-13)
+
+
+def test_residuals_of_parts_that_cancel(rng):
+    """Parts of both signs: the short form loses digits, whatever the size of the sample."""
+    V = rng.random((6, 1, 3))
+    U = 1e3 * rng.normal(size=(5, 1, 3))
+    X = (V[:, 0, :] @ U[:, 0, :].T) * (1 + 1e-9 * rng.normal(size=(6, 5)))
+    for sample in (X, 0 * X):
+        data = InMemory(sample)
+        exact = ((sample - V[:, 0, :].astype(np.longdouble) @ U[:, 0, :].T) ** 2).sum(axis=1)
+        found = LOSSES["frobenius"](data).squared_residuals(data, U, V, data.times(U))[:, 0]
+        np.testing.assert_allclose(found, exact.astype(float), rtol=1e-6)
+
+
+def test_residuals_where_squares_overflow():
+    U, V = np.full((2, 1, 1), 1e20, dtype=np.float32), np.full((3, 1, 1), 2e-20, dtype=np.float32)
+    data = InMemory(np.full((3, 2), 3, dtype=np.float32))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = LOSSES["frobenius"](data).squared_residuals(data, U, V, data.times(U))
+    np.testing.assert_allclose(found, np.full((3, 1), 2.0), rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", list(ROW_NORMS))
 def test_nothing_is_taken_out_of_a_residual_in_the_dead_zone(name):
     norm = ROW_NORMS[name]()

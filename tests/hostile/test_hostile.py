@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostile.cases import draw, line, outcome, simplified
+from hostile.cases import completed, draw, line, outcome, simplified
 from hostile.kinds import KINDS
 
 SEED = 0
@@ -17,3 +17,28 @@ def test_no_case_breaks_a_promise(name, part):
         case = draw(kind, SEED, number)
         error = outcome(kind, case)[1]
         assert error is None, f"{error}\nrepeat it by: {line(kind, simplified(kind, case))}"
+
+
+FOUND = [
+    {"model": "GNMF", "n": 3, "lam": 1000.0, "max_iter": 60},
+    {"n": 8, "k": 2, "values": "ones", "init": "spectral"},
+    {"n": 5, "p": 5, "k": 2, "dtype": "bool", "init": "nndsvda"},
+    {"n": 2, "container": "torch", "also": "transform", "loss": "kullback-leibler"},
+    {"bad": ["random_state", 1]},
+    {"model": "LS-NMF", "n": 2, "decade": -30, "also": "weights of a grid", "solver": "cd", "init": "scaled"}
+    | {"beta": 0.1, "lam": 0.1},
+    {"model": "LS-NMF", "k": 2, "dtype": "float32", "init": "nndsvdar", "beta": 1e12, "max_iter": 20},
+    {"model": "LS-NMF", "p": 2, "decade": 9, "dtype": "float32", "solver": "cd", "alpha": 0.1, "beta": 1e12}
+    | {"max_iter": 5},
+    {"model": "Semi-NMF", "n": 5, "k": 5, "values": "blocks", "seed": 2, "max_iter": 5},
+    {"model": "RMNMF", "n": 3, "k": 2, "values": "denormal", "decade": 30, "also": "transform"},
+    {"model": "RMNMF", "n": 5, "dtype": "int64", "also": "weights of a grid", "mu": 1000.0, "max_iter": 5},
+]
+
+
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: " ".join(map(str, case.values())))
+def test_what_soaks_have_found(case):
+    """Each of these failed once."""
+    if case.get("container") == "torch":
+        pytest.importorskip("torch", reason="torch is an extra")
+    assert outcome(KINDS["fits"], completed(KINDS["fits"], case))[1] is None

@@ -541,7 +541,28 @@ class TestConvex:
         np.testing.assert_allclose(model.components_, (digits.T @ model.combination_).T, rtol=1e-10)
 
 
+def test_no_data_to_be_close_to():
+    """The constraint on an X of zeros holds to tolerance, not to the last digit."""
+    model = RobustManifoldNMF(1, mu=1000.0, tol=1e-3, eval_every=1).fit(np.zeros((5, 2)))
+    assert model.stop_reason_ == "converged"
+    assert model.n_iter_ < 10
+
+
+def test_codes_beyond_the_largest_number(rng):
+    """Parts fitted to samples of hardly any size: the codes of others overflow, and stay finite."""
+    model = RobustManifoldNMF(2, random_state=0).fit(1e-280 * rng.random((3, 1)))
+    assert np.isfinite(model.transform([[1e29]])).all()
+
+
 class TestSemi:
+    def test_the_basis_of_codes_that_are_almost_dependent(self, rng):
+        """VᵀV has lost what tells the columns apart; V has not."""
+        V0 = rng.random((30, 3))
+        V0[:, 2] = V0[:, 1] + 1e-7 * rng.random(30)
+        X = V0 @ rng.normal(size=(3, 8))
+        model = SemiNMF(3, max_iter=0).fit(X, V0=V0)
+        assert model.reconstruction_err_ < 1e-9 * np.linalg.norm(X)
+
     def test_never_worse_than_plain_at_the_same_codes(self, digits):
         """U is the least-squares basis of the V before; without a sign it fits at least as well."""
         plain = PlainNMF(5, max_iter=200, random_state=0).fit(digits)

@@ -61,6 +61,7 @@ class Fits:
         return self.rule.factors(self.state)[:2]
 
     @property
+    @np.errstate(over="ignore", invalid="ignore")  # squares of parts, in float32 and with huge weights
     def reconstruction_err(self) -> np.ndarray:
         """``‖X − V Uᵀ‖_F`` of every setting."""
         return np.sqrt(to_numpy(self.rule.squared_error(self.state)))
@@ -101,6 +102,7 @@ def draw(
     return first[0], first[1]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # the loop refuses objectives that are not finite, in words
 def fit_batch(
     model: FactorModel,
     data: InMemory,

@@ -103,9 +103,9 @@ class RobustManifoldRule:
         return total(gap**2, axis=(0, 2)) ** 0.5, total((state.V - H) ** 2, axis=(0, 2)) ** 0.5
 
     def settled(self, state: State, tol: float) -> Array:
-        """Whether both constraints hold to ``tol``, relative to X and to V."""
+        """Whether both constraints hold to ``tol``, relative to X (if it is not zero) and to V."""
         residual, split = self.constraint_errors(state)
-        size = float(total(self.X**2, axis=(0, 1))) ** 0.5
+        size = float(total(self.X**2, axis=(0, 1))) ** 0.5 or 1.0
         return (residual <= tol * size) & (split <= tol * state.V.shape[2] ** 0.5)
 
     def take(self, index: np.ndarray) -> RobustManifoldRule:

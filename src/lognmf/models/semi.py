@@ -33,12 +33,14 @@ class SemiRule(LeastSquaresRule):
         return State(U, V * ratio(neg, pos) ** 0.5, (XU,))
 
     def _best_basis(self, V: Array) -> Array:
-        # The pseudo-inverse, since components may die; of unit columns, since they may differ in scale.
+        # The pseudo-inverse, since components may die; of unit columns, since they may differ in scale; by
+        # V = QR, since VᵀV has the square of V's condition.
         xp = namespace(V)
         norms = xp.linalg.vector_norm(V, axis=0)
         norms = xp.where(norms > 0, norms, xp.ones_like(norms))
-        unit = V / norms
-        return mix(self.data.t_times(unit), xp.linalg.pinv(gram(unit, unit))) / norms
+        Q, R = xp.linalg.qr(xp.permute_dims(V / norms, (1, 0, 2)))
+        XQ = self.data.t_times(xp.permute_dims(Q, (1, 0, 2)))
+        return mix(XQ, xp.permute_dims(xp.linalg.pinv(R), (0, 2, 1))) / norms
 
     def factors(self, state: State) -> tuple[Array, Array, Array]:
         return state.U, state.V, state.aux[0]

@@ -63,7 +63,9 @@ def _told_apart(rule: Codes, data: InMemory, U: Array, V: Array) -> Array:
             better, distance = nnls(R, x)
             if distance < np.linalg.norm(x - R @ own):
                 own[:] = better
-    return like(codes / scale, V)
+    with np.errstate(over="ignore"):
+        codes = codes / scale
+    return like(np.where(np.isfinite(codes), codes, to_numpy(V)), V)
 
 
 def best_codes(rule: Codes, state: State) -> State:

@@ -101,7 +101,11 @@ def squared_residuals(
         short = by_rows(short_form, V)
     else:
         short = compiled.squared_residuals(block.squared_norms, V, XU, mix(V, UU))
-    doubtful = short < max(1e-6, float(xp.finfo(U.dtype).eps) ** 0.5) * size
+    if bool(xp.any(UU < 0)):
+        # Parts of any sign cancel in vᵀ(UᵀU)v, whose terms add up to this much at most.
+        size = size + V.shape[2] * row_dot(V**2, xp.linalg.diagonal(UU)[None, :, :])
+    digits = max(1e-6, float(xp.finfo(U.dtype).eps) ** 0.5)
+    doubtful = (short < digits * size) | ~xp.isfinite(short)  # squares overflow before residuals do
     if matter_above is not None:
         doubtful = doubtful & (short > matter_above)
     if not bool(xp.any(doubtful)):

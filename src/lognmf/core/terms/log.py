@@ -56,7 +56,12 @@ class Log:
         edge = xp.sqrt(2 * weight) / xp.sqrt(curvature)
         inside = a + 1 - edge
         root = xp.sqrt(positive(inside)) * xp.sqrt(positive(a + 1 + edge))
-        upper, lower = (a - 1 + root) / 2, (a - 1 - root) / 2
+        # The point of larger size is a sum; the other follows from their product, weight/(2 curvature) − a.
+        far = (xp.abs(a - 1) + root) / 2
+        far = xp.where((inside > 0) & (far > 0), far, xp.ones_like(far))
+        half = xp.where(inside > 0, edge, xp.zeros_like(edge)) / 2
+        near = a / far - half * (half / far)
+        upper, lower = xp.where(a > 1, far, near), xp.where(a > 1, -near, -far)
         reach = (inside > 0) & (upper > 0) & (at >= lower)
         return xp.where(reach, upper, xp.zeros_like(upper))
 
@@ -88,5 +93,8 @@ class Log:
         inside = (a + 1.0) * (a + 1.0) - 2.0 * weight * inverse
         root = sqrt(max(inside, 0.0))
         root = root if inside < 1e300 else a + 1.0
-        lower = 0.5 * (a - 1.0 - root)
-        return 0.5 * (a - 1.0 + root) if (inside > 0.0) & (a > -1.0) & (at >= lower) else 0.0
+        far = 0.5 * (abs(a - 1.0) + root)
+        near = (a - 0.5 * weight * inverse) / far if far > 0.0 else 0.0
+        upper = far if a > 1.0 else near
+        lower = -near if a > 1.0 else -far
+        return upper if (inside > 0.0) & (a > -1.0) & (at >= lower) else 0.0
