@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[str, str]] = {
         "core/solvers",
         "core/test_solvers core/test_unit_norm core/test_encode core/test_coordinate core/test_escapes",
     ),
-    "loop": ("core/loop core/problem core/rule", "core/test_loop core/test_rules"),
+    "loop": ("core/loop core/problem core/rule", "core/test_loop core/test_problem core/test_rules"),
     "graph": ("graph", "test_graph"),
     "starts": ("core/starts models/starts", "core/test_starts models/test_spectral_start"),
     "scores": ("clustering metrics", "clustering test_metrics"),
