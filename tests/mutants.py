@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GROUPS: dict[str, tuple[str, str]] = {
     "terms": (
         "core/terms",
-        "core/test_terms core/test_kullback_leibler core/test_solvers models/test_weighted",
+        "core/test_terms core/test_kullback_leibler test_norms models/test_weighted",
     ),
     "solvers": (
         "core/solvers",
@@ -259,7 +259,7 @@ class Bench:
         word, seconds = "", 0.0
         for names, usual in stages:
             names = sorted(names, key=lambda name: Path(mutant.file).stem not in name)
-            word, more = self.tests(names, max(60.0, 10 * usual))
+            word, more = self.tests(names, max(20.0, 10 * usual))
             seconds += more
             if word:
                 break

@@ -5,7 +5,7 @@ import pytest
 import scipy.special
 
 from lognmf.core.data import InMemory
-from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
+from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, frobenius
 from problems import Cut, factors, fits, penalties, samples
 
 PENALTY_NAMES = [*PENALTIES, "laplacian"]
@@ -177,6 +177,19 @@ def test_nothing_is_taken_out_of_a_residual_in_the_dead_zone(name):
     assert norm.dead_zone(np.float32([0.0, 4.0])).dtype == np.float32
 
 
+@pytest.mark.parametrize("name", list(ROW_NORMS))
+def test_shrinkage_is_the_best_of_all_lengths(name):
+    """Also where 0 and a stationary point are both minima, on either side of the jump from the one to the other."""
+    norm, cost = ROW_NORMS[name](), ROW_NORM_FORMULAS[name]
+    r, tau = (axis.reshape(-1) for axis in np.meshgrid(np.linspace(0, 12, 97), np.logspace(-3, 1.5, 46)))
+    shrunk = norm.shrink(r, tau)
+    assert ((shrunk >= 0) & (shrunk <= r)).all()
+    lengths = np.linspace(0, 1, 1001)[:, None] * r
+    best = ((lengths - r) ** 2 / 2 + tau * cost(lengths)).min(axis=0)
+    assert ((shrunk - r) ** 2 / 2 + tau * cost(shrunk) <= best + 1e-12).all()
+    assert 0.3 < (shrunk > 0).mean() < 0.9
+
+
 @pytest.mark.parametrize("name", FIT_NAMES)
 class TestDataFit:
     @pytest.fixture
@@ -265,6 +278,51 @@ class TestDataFit:
             parts.append(fit.sums(block, U, V[rows], own))
         for whole, *pieces in zip(fit.sums(data, U, V, kept), *parts, strict=True):
             np.testing.assert_allclose(sum(pieces), whole, rtol=1e-10, atol=1e-12)
+
+
+class TestCloseResiduals:
+    """Residuals that the short form cannot give are taken by differences, in blocks, where they matter."""
+
+    n, p, settings = 11, 9, 5
+
+    @pytest.fixture
+    def close(self, rng):
+        """Data, factors of which settings 1, 3 and 4 fit closely, their residuals, and what was formed of X."""
+        U, V = rng.random((self.p, self.settings, 2)), rng.random((self.n, self.settings, 2))
+        X = V[:, 1] @ U[:, 1].T
+        for b in (3, 4):
+            U[:, b], V[:, b] = U[:, 1] + b * 1e-9 * rng.random((self.p, 2)), V[:, 1]
+        X[-2:] += 1  # samples that nobody fits
+        exact = np.stack([((X - V[:, b] @ U[:, b].T) ** 2).sum(axis=1) for b in range(self.settings)], axis=1)
+        formed = []
+
+        class Watched(InMemory):
+            def dense_rows(self, rows):
+                formed.append(rows.stop - rows.start)
+                return super().dense_rows(rows)
+
+        return Watched(X), U, V, exact, formed
+
+    @pytest.mark.parametrize(
+        ("numbers", "heights"), [(1, [1] * 27), (20, [2] * 15), (250, [11, 11]), (300, [11])]
+    )
+    def test_in_blocks_of_so_many_numbers(self, close, numbers, heights, monkeypatch):
+        """Nine samples of three settings are in doubt; one row of one setting is the least."""
+        data, U, V, exact, formed = close
+        monkeypatch.setattr(frobenius, "BLOCK_NUMBERS", numbers)
+        found = frobenius.squared_residuals(data, U, V, data.times(U))
+        np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-28)
+        assert formed == heights
+
+    def test_only_where_they_matter(self, close):
+        data, U, V, exact, formed = close
+        XU = data.times(U)
+        found = frobenius.squared_residuals(data, U, V, XU, np.full(self.settings, np.inf))
+        assert not formed
+        np.testing.assert_allclose(found, exact, atol=1e-12)
+        found = frobenius.squared_residuals(data, U, V, XU, np.zeros(self.settings))
+        assert formed
+        np.testing.assert_allclose(np.where(found > 0, found, exact), exact, rtol=1e-6, atol=1e-28)
 
 
 def test_kept_share_where_almost_all_is_taken():
