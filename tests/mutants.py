@@ -76,6 +76,10 @@ def files(names: str, folder: str, pattern: str) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in found]
 
 
+SIZES = re.compile(r"BLOCK|MEMORY|LANES|SHARED|_SPARE|_SHRINK|_NUMBERS_PER_START")
+"""Constants left alone: sizes of pieces of work, chosen for speed and memory, on which no result depends."""
+
+
 class Swap:
     """A mutation operator that cosmic-ray lacks: a function's name becomes that of its opposite."""
 
@@ -139,6 +143,10 @@ def left_out(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
             case ast.FunctionDef(name="__repr__") | ast.JoinedStr() | ast.Raise():
                 places.append(node)
             case ast.Assign(targets=[ast.Name(id="msg")]) | ast.Call(func=ast.Attribute(attr="warn")):
+                places.append(node)
+            case ast.Assign(targets=[ast.Name() | ast.Tuple() as target]) if SIZES.search(
+                ast.unparse(target)
+            ):
                 places.append(node)
             case ast.keyword(arg=str(name)) if name in SILENT:
                 places.append(node)

@@ -2,7 +2,10 @@
 
 from mutants import left_out, not_binary
 
-SOURCE = '''@dataclass(frozen=True, slots=True)
+SOURCE = """BLOCK_NUMBERS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class Thing:
     size: int | None = 1
 
@@ -14,7 +17,7 @@ class Thing:
 
     def __repr__(self):
         return str(4 + 4)
-'''
+"""
 
 
 def test_messages_annotations_decorators_and_printing_are_left_alone():
@@ -25,7 +28,7 @@ def test_messages_annotations_decorators_and_printing_are_left_alone():
         at = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
         return any(first <= at < last for first, last in places)
 
-    for text in ("True", "| None =", "| None:", "+ str", "- 1", "7", "False", "4 + 4"):
+    for text in ("True", "| None =", "| None:", "+ str", "- 1", "7", "False", "4 + 4", "<< 20"):
         assert silent(text), text
     for text in ("1\n", "2.0", "< 0", "+ by", "3)"):
         assert not silent(text), text

@@ -156,6 +156,15 @@ class TestScalarFunctions:
         assert 0.1 < (found > 0).mean() < 0.9
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
+    def test_minimum_of_a_huge_slope(self, penalty):
+        """Its square overflows, the minimum does not: it is where the quadratic has its own."""
+        found = (
+            penalty.minimum(1.0, 1e200, 1.0, 0.0),
+            penalty.minimise(*np.array([[1.0], [1e200], [1.0], [0.0]])),
+        )
+        for one in found:
+            np.testing.assert_allclose(one, 1e200, rtol=1e-14)
+
     def test_joined(self, penalty):
         """Optional: one number that costs as much as two."""
         if not hasattr(penalty, "joined"):
@@ -179,7 +188,7 @@ def test_nothing_is_taken_out_of_a_residual_in_the_dead_zone(name):
 
 @pytest.mark.parametrize("name", list(ROW_NORMS))
 def test_shrinkage_is_the_best_of_all_lengths(name):
-    """Also where 0 and a stationary point are both minima, on either side of the jump from the one to the other."""
+    """Also where 0 and a stationary point are both minima, on either side of the jump between them."""
     norm, cost = ROW_NORMS[name](), ROW_NORM_FORMULAS[name]
     r, tau = (axis.reshape(-1) for axis in np.meshgrid(np.linspace(0, 12, 97), np.logspace(-3, 1.5, 46)))
     shrunk = norm.shrink(r, tau)
@@ -251,6 +260,23 @@ class TestDataFit:
             S = (1 - kept[:, [b]]) * (data.X - V[:, b] @ U[:, b].T)
             assert (data.X - S >= -1e-15).all()
 
+    def test_the_outlier_part_by_definition(self, fit, name, data, UV):
+        """S is the residual, shrunk; also of one component."""
+        for U, V in (UV, factors(np.random.default_rng(1), data.X, B, 1)):
+            XU = fit.project(data, U)
+            kept = fit.separate(data, U, V, XU)
+            if name not in ROW_NORMS:
+                assert kept.shape == (0, B)
+                continue
+            squared = fit.squared_residuals(data, U, V, XU)
+            r = np.sqrt(squared)
+            shrunk = np.stack([fit.row_norm.shrink(r[:, b], WEIGHTS[b] / 2) for b in range(B)], axis=1)
+            assert (shrunk > 0).any()
+            share, norm = fit.outlier_part(squared)
+            np.testing.assert_allclose(norm, shrunk, rtol=1e-9, atol=1e-14)
+            np.testing.assert_allclose(share, shrunk / r, rtol=1e-9, atol=1e-14)
+            np.testing.assert_allclose(kept, 1 - shrunk / r, rtol=1e-9, atol=1e-14)
+
     def test_batch_is_its_settings(self, fit, data, UV):
         U, V = UV
         for b in range(B):
@@ -287,7 +313,7 @@ class TestCloseResiduals:
 
     @pytest.fixture
     def close(self, rng):
-        """Data, factors of which settings 1, 3 and 4 fit closely, their residuals, and what was formed of X."""
+        """Data, factors of which settings 1, 3 and 4 fit closely, residuals, and what was formed of X."""
         U, V = rng.random((self.p, self.settings, 2)), rng.random((self.n, self.settings, 2))
         X = V[:, 1] @ U[:, 1].T
         for b in (3, 4):

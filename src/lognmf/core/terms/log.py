@@ -86,6 +86,6 @@ class Log:
         a = slope * inverse
         inside = (a + 1.0) * (a + 1.0) - 2.0 * weight * inverse
         root = sqrt(max(inside, 0.0))
-        root = root if inside < 1e300 else a + 1.0
+        root = root if inside < 1e300 else a  # a + 1 is a there
         lower = 0.5 * (a - 1.0 - root)
         return 0.5 * (a - 1.0 + root) if (inside > 0.0) & (a > -1.0) & (at >= lower) else 0.0
