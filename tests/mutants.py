@@ -144,9 +144,7 @@ def left_out(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
                 places.append(node)
             case ast.Assign(targets=[ast.Name(id="msg")]) | ast.Call(func=ast.Attribute(attr="warn")):
                 places.append(node)
-            case ast.Assign(targets=[ast.Name() | ast.Tuple() as target]) if SIZES.search(
-                ast.unparse(target)
-            ):
+            case ast.Assign(targets=[target]) if SIZES.search(ast.unparse(target)):
                 places.append(node)
             case ast.keyword(arg=str(name)) if name in SILENT:
                 places.append(node)

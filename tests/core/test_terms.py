@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import scipy.special
 
 from lognmf.core.data import InMemory
@@ -360,3 +361,42 @@ def test_kept_share_where_almost_all_is_taken():
     single = kept_share(ROW_NORMS["l2log"](), r.astype(np.float32), tau.astype(np.float32))
     np.testing.assert_allclose(single, exact, rtol=1e-5)
     np.testing.assert_allclose(exact, 5e-4 / (51 * 50), rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+class TestWeighted:
+    """The fit with weights of the entries, each row for itself."""
+
+    @pytest.fixture
+    def data(self, form, rng):
+        M = rng.random((12, 9)) * (rng.random((12, 9)) < 0.7)
+        M[5] = 0
+        return InMemory(form(samples(rng)), form(M))
+
+    @staticmethod
+    def dense(matrix):
+        return matrix.toarray() if sp.issparse(matrix) else matrix
+
+    def test_rows_by_definition(self, data, rng):
+        X, M = self.dense(data.X), self.dense(data.M)
+        fit = LOSSES["frobenius"](data)
+        U, V = factors(rng, X, B, k)
+        expected = np.stack([(M * (X - V[:, b] @ U[:, b].T) ** 2).sum(axis=1) for b in range(B)], axis=1)
+        for of_rows in (fit.row_values, fit.squared_residuals):
+            np.testing.assert_allclose(of_rows(data, U, V, fit.project(data, U)), expected, rtol=1e-12)
+
+    def test_split_gradient(self, data, rng):
+        fit = LOSSES["frobenius"](data)
+        U, V = factors(rng, self.dense(data.X), B, k)
+        XU = fit.project(data, U)
+
+        def value(U, V):
+            return fit.row_values(data, U, V, XU).sum(axis=0)
+
+        kept = fit.separate(data, U, V, XU)
+        for halves, F, of in (
+            (fit.halves_U(U, fit.sums(data, U, V, kept)), U, lambda F: value(F, V)),
+            (fit.halves_V(data, U, V, XU, kept, U), V, lambda F: value(U, F)),
+        ):
+            neg, pos = halves(ALL)
+            np.testing.assert_allclose(2 * (pos - neg), numeric_gradient(of, F), rtol=1e-5, atol=1e-6)
