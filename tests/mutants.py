@@ -77,7 +77,7 @@ def files(names: str, folder: str, pattern: str) -> list[str]:
 
 
 SIZES = re.compile(r"BLOCK|MEMORY|LANES|SHARED|_SPARE|_SHRINK|_NUMBERS_PER_START")
-"""Constants left alone: sizes of pieces of work, chosen for speed and memory, on which no result depends."""
+"""Left alone where they are set and used: sizes of pieces of work, on which no result depends."""
 
 
 class Swap:
@@ -144,7 +144,7 @@ def left_out(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
                 places.append(node)
             case ast.Assign(targets=[ast.Name(id="msg")]) | ast.Call(func=ast.Attribute(attr="warn")):
                 places.append(node)
-            case ast.Assign(targets=[target]) if SIZES.search(ast.unparse(target)):
+            case ast.Assign() if SIZES.search(ast.unparse(node)):
                 places.append(node)
             case ast.keyword(arg=str(name)) if name in SILENT:
                 places.append(node)

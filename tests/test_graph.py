@@ -330,6 +330,16 @@ def test_refused_in_words(arguments, error, words):
         knn_graph(**({"X": np.arange(12.0).reshape(6, 2), "n_neighbors": 1} | arguments))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_how_large_samples_may_be(rng, dtype):
+    """Up to where 4 times a sum of squares of differences is finite."""
+    X = rng.uniform(-1, 1, size=(40, 3))
+    X[0, 0], limit = -1, np.sqrt(np.finfo(dtype).max / (16 * 3))
+    same(knn_graph((0.999 * limit * X).astype(dtype), 5), knn_graph(X.astype(dtype), 5))
+    with pytest.raises(ValueError, match="X is too large for distances"):
+        knn_graph((1.001 * limit * X).astype(dtype), 5)
+
+
 def test_numpy_integers_are_integers(rng):
     X = rng.normal(size=(20, 2))
     same(knn_graph(X, np.int32(3)), knn_graph(X, 3))

@@ -15,6 +15,9 @@ class Thing:
             raise ValueError(msg, 7)
         é = "é"; return (self.size + by) if é else field(repr=False, more=3)
 
+    def cut(self):
+        step = max(5, BLOCK_NUMBERS // 9)
+
     def __repr__(self):
         return str(4 + 4)
 """
@@ -28,7 +31,7 @@ def test_messages_annotations_decorators_and_printing_are_left_alone():
         at = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
         return any(first <= at < last for first, last in places)
 
-    for text in ("True", "| None =", "| None:", "+ str", "- 1", "7", "False", "4 + 4", "<< 20"):
+    for text in ("True", "| None =", "| None:", "+ str", "- 1", "7", "False", "4 + 4", "<< 20", "// 9"):
         assert silent(text), text
     for text in ("1\n", "2.0", "< 0", "+ by", "3)"):
         assert not silent(text), text

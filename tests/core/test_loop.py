@@ -28,7 +28,7 @@ def start(B=1, value=9.0):
 
 
 def test_tol_zero_makes_exactly_max_iter_steps():
-    solution = iterate(Halving([0.5]), start(), max_iter=23, tol=0, eval_every=10)
+    solution = iterate(Halving([0.5]), start(), max_iter=23, tol=0)
     assert solution.n_iter.tolist() == [23]
     assert solution.reason == ["max_iter"]
     assert solution.history["iteration"].tolist() == [0, 10, 20, 23]
