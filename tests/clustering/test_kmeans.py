@@ -175,7 +175,12 @@ class TestDegenerate:
 
 
 def test_temporaries_fit_into_memory(rng):
-    for shape, n_clusters, n_init in [((400, 40, 5), 9, 10), ((300, 60, 40), 3, 1), ((300, 20, 30), 30, 5)]:
+    for shape, n_clusters, n_init in [
+        ((400, 40, 5), 9, 10),
+        ((300, 60, 40), 3, 1),
+        ((300, 20, 30), 30, 5),
+        ((4000, 2, 5), 9, 10),  # not all restarts of one embedding at once
+    ]:
         V = rng.random(shape)
         for memory in (2**22, 2**24):
             tracemalloc.start()
