@@ -225,7 +225,7 @@ def _graph_scores(W: Any, labels: Any) -> dict[str, float]:
     if W.shape != (n, n):
         msg = f"W must be {n}×{n} for {n} labels; got {W.shape[0]}×{W.shape[1]}."
         raise ValueError(msg)
-    return {name: float(values[0]) for name, values in scores.graph_scores(W, clusters[:, None]).items()}
+    return {name: values.item() for name, values in scores.graph_scores(W, clusters[:, None]).items()}
 
 
 def _counts(y: Any, labels: Any) -> np.ndarray:
