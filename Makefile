@@ -6,7 +6,7 @@ CPU_TORCH := torch==2.13.0
 # The tests run in several processes: one thread each.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test soak check format bench clean
+.PHONY: demo test soak mutants check format bench clean
 
 demo: .venv/.cli  ## all nine methods on an embedded data set; results and pictures in demo/
 	$(BIN)/lognmf compare digits --out demo --force
@@ -16,6 +16,10 @@ test: .venv/.dev  ## all default tests
 
 soak: .venv/.dev  ## an hour of random hostile cases; run it again to go on (ARGS="--minutes 10 --seed 1")
 	PYTHONPATH=tests $(BIN)/python -m hostile soak $(ARGS)
+
+mutants: .venv/.dev  ## do the tests notice faults put into the source? (ARGS="--sample 0 --groups terms,loop")
+	$(BIN)/python -m pip install --quiet "cosmic-ray>=8.3"
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 check: .venv/.dev  ## formatting, lint, types, direction of imports
 	$(BIN)/ruff format --check .

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph
-from lognmf.graph import WEIGHTINGS
+from lognmf.graph import WEIGHTINGS, Graphs, check_graph
 
 
 def squared_distances(X):
@@ -113,6 +113,32 @@ def test_a_common_offset_costs_no_digits(rng, offset, noise, sparse):
     """Products of such samples hold nothing of their distances; differences do."""
     X = offset + noise * rng.normal(size=(200, 7))
     assert_nearest(knn_graph(sp.csr_array(X) if sparse else X, 4), X, 4)
+
+
+@pytest.mark.parametrize("spare", [4, 5, 6])
+def test_digits_are_kept_also_where_almost_all_samples_are_candidates(spare):
+    k = 2
+    for seed in range(30):
+        X = 3e7 + np.random.default_rng(seed).normal(size=(k + spare, 3))
+        assert_nearest(knn_graph(X, k), X, k)
+
+
+def test_ordinary_samples_need_no_second_search(rng, monkeypatch):
+    monkeypatch.setattr("lognmf.graph._settle", None)
+    X = rng.normal(size=(150, 20))
+    for scale in (1e-6, 1, 1e6):
+        assert_nearest(knn_graph(scale * X, 5), X, 5)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_blocks_of_work_do_not_matter(rng, weighting, form, offset, monkeypatch):
+    X = form(offset + rng.random((50, 6)))
+    whole = knn_graph(X, 5, weighting)
+    for numbers in (1, 7, 100):
+        monkeypatch.setattr("lognmf.graph._BLOCK", numbers)
+        same(knn_graph(X, 5, weighting), whole)
 
 
 def test_one_huge_sample_does_not_blind_the_others(rng):
@@ -304,6 +330,103 @@ def test_refused_in_words(arguments, error, words):
         knn_graph(**({"X": np.arange(12.0).reshape(6, 2), "n_neighbors": 1} | arguments))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_how_large_samples_may_be(rng, dtype):
+    """Up to where 4 times a sum of squares of differences is finite."""
+    X = rng.uniform(-1, 1, size=(40, 3))
+    X[0, 0], limit = -1, np.sqrt(np.finfo(dtype).max / (16 * 3))
+    same(knn_graph((0.999 * limit * X).astype(dtype), 5), knn_graph(X.astype(dtype), 5))
+    with pytest.raises(ValueError, match="X is too large for distances"):
+        knn_graph((1.001 * limit * X).astype(dtype), 5)
+
+
 def test_numpy_integers_are_integers(rng):
     X = rng.normal(size=(20, 2))
     same(knn_graph(X, np.int32(3)), knn_graph(X, 3))
+
+
+# Graphs that are handed on -------------------------------------------------------------
+
+
+PATH = np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.coo_array, sp.csc_matrix])
+def test_a_given_graph_is_taken_as_it_is(form):
+    W = check_graph(form(PATH), 3)
+    assert isinstance(W, sp.csr_array)
+    same(W, sp.csr_array(PATH))
+    assert check_graph(form(PATH.astype(int)), 3).dtype == np.float64
+
+
+def test_a_given_graph_may_hold_zeros_or_no_edge_and_differ_in_rounding():
+    zeros = sp.csr_array((np.array([0.0, 0.0, 1.0, 1.0]), ([0, 1, 1, 2], [1, 0, 2, 1])), shape=(3, 3))
+    same(check_graph(zeros, 3), zeros)
+    assert check_graph(sp.csr_array((3, 3)), 3).nnz == 0
+    for size in (1e-20, 1, 1e20):
+        nearly = size * (PATH + np.triu(np.full((3, 3), 1e-11)))
+        same(check_graph(nearly, 3), sp.csr_array(nearly))
+
+
+@pytest.mark.parametrize(
+    ("W", "error", "words"),
+    [
+        (np.zeros((2, 2)), ValueError, r"graph must be 3×3 for 3 samples; got shape \(2, 2\)"),
+        (np.zeros((4, 4)), ValueError, "graph must be 3×3"),
+        (np.zeros((3, 4)), ValueError, "graph must be 3×3"),
+        (np.zeros(3), ValueError, "graph must be 3×3"),
+        (np.zeros((3, 3, 3)), ValueError, "graph must be 3×3"),
+        (PATH.astype(complex), TypeError, "real weights; got complex128"),
+        (np.where(PATH > 1, np.nan, PATH), ValueError, "finite nonnegative"),
+        (np.where(PATH > 1, np.inf, PATH), ValueError, "finite nonnegative"),
+        (np.where(PATH > 1, -PATH, PATH), ValueError, "finite nonnegative"),
+        (np.triu(PATH), ValueError, "must be symmetric"),
+        (np.tril(PATH), ValueError, "must be symmetric"),
+        (PATH + np.triu(np.full((3, 3), 1e-9)), ValueError, "must be symmetric"),
+        (1e-20 * (PATH + np.triu(np.full((3, 3), 1e-9))), ValueError, "must be symmetric"),
+    ],
+)
+def test_a_given_graph_is_refused_in_words(W, error, words):
+    with pytest.raises(error, match=words):
+        check_graph(W, 3)
+
+
+class TestGraphs:
+    def test_each_is_built_once(self, rng, monkeypatch):
+        X = rng.random((12, 3))
+        graphs = Graphs(X)
+        W = graphs.knn(4)
+        same(W, knn_graph(X, 4))
+        same(graphs.knn(2), knn_graph(X, 2))
+        monkeypatch.setattr("lognmf.graph._knn_graph", None)
+        assert graphs.knn(4) is W
+
+    def test_a_known_one_is_not_built(self, rng):
+        known = knn_graph(rng.random((12, 3)), 4)
+        graphs = Graphs(rng.random((12, 3)), {4: known})
+        assert graphs.knn(4) is known
+        assert graphs.knn(3) is not known
+
+    def test_in_a_tiny_set_everybody_is_a_neighbour(self, rng):
+        X = rng.random((3, 2))
+        graphs = Graphs(X)
+        for count in (2, 3, 50):
+            same(graphs.knn(count), sp.csr_array(1 - np.eye(3)))
+        known = sp.csr_array(PATH)
+        assert Graphs(X, {5: known}).knn(7) is known
+        alone = Graphs(X[:1]).knn(5)
+        assert (alone.shape, alone.nnz) == ((1, 1), 0)
+
+    def test_a_given_one_is_checked_once(self, rng, monkeypatch):
+        graphs, W = Graphs(rng.random((3, 2))), sp.coo_array(PATH)
+        checked = graphs.given(W)
+        same(checked, W)
+        with pytest.raises(ValueError, match="3×3"):
+            graphs.given(np.zeros((4, 4)))
+        monkeypatch.setattr("lognmf.graph.check_graph", None)
+        assert graphs.given(W) is checked
+
+    def test_tensors(self, rng):
+        torch = pytest.importorskip("torch")
+        X = rng.random((12, 3))
+        same(Graphs(torch.tensor(X)).knn(4), knn_graph(X, 4))

@@ -353,3 +353,9 @@ def test_cut_with_torch_labels(rng):
     W = knn_graph(rng.random((20, 2)), 3)
     labels = rng.integers(0, 3, size=20)
     assert normalized_cut(W, torch.tensor(labels)) == normalized_cut(W, labels)
+
+
+def test_entries_given_in_pieces_are_summed_and_left_as_they_are():
+    M = sp.coo_array((np.array([1.0, 2.0, 3.0]), ([0, 0, 1], [0, 0, 2])), shape=(2, 3))
+    assert hoyer_sparseness(M) == pytest.approx(hoyer_sparseness([[3.0, 0, 0], [0, 0, 3.0]]))
+    assert M.data.tolist() == [1, 2, 3]

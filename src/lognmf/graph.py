@@ -119,7 +119,7 @@ class Graphs:
 
 def check_graph(W: Any, n: int) -> sp.csr_array:
     """A graph of ``n`` samples: symmetric, nonnegative, finite, n×n."""
-    if W.ndim != 2 or W.shape != (n, n):
+    if tuple(W.shape) != (n, n):
         msg = f"graph must be {n}×{n} for {n} samples; got shape {tuple(W.shape)}."
         raise ValueError(msg)
     if W.dtype.kind not in "buif":
@@ -261,9 +261,9 @@ def _settle(X: Any, i: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         one = X[[i]].toarray()
         blocks = range(0, X.shape[0], max(1, _BLOCK // X.shape[1]))
         parts = [cdist(one, X[s : s + blocks.step].toarray(), "sqeuclidean") for s in blocks]
-        squared = np.concatenate(parts, axis=1)[0]
+        squared = np.concatenate(parts, axis=1).ravel()
     else:
-        squared = cdist(X[i : i + 1], X, "sqeuclidean")[0]
+        squared = cdist(X[i : i + 1], X, "sqeuclidean").ravel()
     squared[i] = np.inf
     nearest = np.argpartition(squared, k - 1)[:k]
     nearest = nearest[np.argsort(squared[nearest], kind="stable")]

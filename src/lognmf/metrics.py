@@ -50,7 +50,7 @@ def clustering_accuracy(y: Any, labels: Any) -> float:
     >>> clustering_accuracy(["a", "a", "b", "b"], [1, 1, 0, 2])
     0.75
     """
-    return float(scores.accuracy(_counts(y, labels))[0])
+    return scores.accuracy(_counts(y, labels)).item()
 
 
 def normalized_mutual_info(y: Any, labels: Any, average: Literal["max", "geometric"] = "max") -> float:
@@ -83,7 +83,7 @@ def normalized_mutual_info(y: Any, labels: Any, average: Literal["max", "geometr
     0.667
     """
     check_choice("average", average, scores.AVERAGES)
-    return float(scores.normalized_mutual_info(_counts(y, labels), average)[0])
+    return scores.normalized_mutual_info(_counts(y, labels), average).item()
 
 
 def purity(y: Any, labels: Any) -> float:
@@ -108,7 +108,7 @@ def purity(y: Any, labels: Any) -> float:
     >>> purity([0, 0, 1, 1], [0, 0, 1, 2])
     1.0
     """
-    return float(scores.purity(_counts(y, labels))[0])
+    return scores.purity(_counts(y, labels)).item()
 
 
 def hoyer_sparseness(M: Any) -> float:
@@ -151,7 +151,7 @@ def hoyer_sparseness(M: Any) -> float:
         got = "NaN or infinity" if size else "no entries"
         msg = f"M must be finite and not empty; got {got}."
         raise ValueError(msg)
-    return float(scores.hoyer_sparseness(entries, size)[0])
+    return scores.hoyer_sparseness(entries, size).item()
 
 
 def normalized_cut(W: Any, labels: Any) -> float:
@@ -227,7 +227,7 @@ def _graph_scores(W: Any, labels: Any) -> dict[str, float]:
     if W.shape != (n, n):
         msg = f"W must be {n}×{n} for {n} labels; got {W.shape[0]}×{W.shape[1]}."
         raise ValueError(msg)
-    return {name: float(values[0]) for name, values in scores.graph_scores(W, clusters[:, None]).items()}
+    return {name: values.item() for name, values in scores.graph_scores(W, clusters[:, None]).items()}
 
 
 def _counts(y: Any, labels: Any) -> np.ndarray:

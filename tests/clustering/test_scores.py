@@ -152,3 +152,18 @@ def test_the_cut_by_products_is_the_cut(rng):
     by_products = scores._volume_and_cut_by_products(W, labels, 4)
     for found, wanted in zip(by_products, expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["numpy", "array-api-strict", "torch-cpu", "torch-cuda"])
+def test_sizes_of_clusters(library):
+    """Even, all in one, one cluster empty, and sizes 4, 2, 1, 1."""
+    home = pattern(library)
+    labels = np.array([[0, 3, 0, 0], [1, 3, 0, 0], [2, 3, 1, 0], [3, 3, 1, 0], [0, 3, 2, 1], [1, 3, 2, 1]])
+    labels = np.concatenate([labels, [[2, 3, 2, 2], [3, 3, 0, 3]]])
+    clusters, balance = scores.cluster_sizes(namespace(home).asarray(labels, device=home.device), 4)
+    assert clusters.tolist() == [4, 1, 3, 4]
+    third = -(2 * 3 / 8 * np.log(3 / 8) + 2 / 8 * np.log(2 / 8)) / np.log(4)
+    np.testing.assert_allclose(balance, [1, 0, third, 1.75 / 2], atol=1e-15)
+    clusters, balance = scores.cluster_sizes(np.zeros((5, 2), dtype=int), 1)
+    assert clusters.tolist() == [1, 1]
+    assert balance.tolist() == [0, 0]

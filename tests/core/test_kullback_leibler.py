@@ -213,3 +213,22 @@ class TestZeros:
 
         model = PlainNMF(2, loss="kullback-leibler", random_state=0, max_iter=5).fit(np.zeros((6, 4)))
         assert np.isfinite(model.transform(np.ones((3, 4)))).all()
+
+
+def test_sparse_is_dense_also_where_data_cannot_be_reached(rng):
+    """With V Uᵀ = 0 the ratios are huge; they are finite, positive and those of the dense formulas."""
+    X = 10.0 ** rng.uniform(-110, 100, (7, 5)) * (rng.random((7, 5)) < 0.7)
+    X[3], X[4] = 1e-110, 1e100
+    U, V = 0.1 + rng.random((5, 1, 2)), 0.1 + rng.random((7, 1, 2))
+    V[3:5], U[2] = 0, 0
+    fit, found = KullbackLeibler(), []
+    for form in (np.asarray, sp.csr_array):
+        data = InMemory(form(X))
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            halves = fit.halves_V(data, U, V, U[:0], V[:0, :, 0], U)(slice(None))
+            rest = fit.sums(data, U, V, V[:0, :, 0]), fit.row_values(data, U, V, U[:0])
+        found.append((*halves, *rest[0], rest[1]))
+    for dense, sparse in zip(*found, strict=True):
+        assert np.isfinite(dense).all()
+        np.testing.assert_allclose(sparse, dense, rtol=1e-10)
+    assert (found[0][0] > 0).all()

@@ -28,7 +28,7 @@ def start(B=1, value=9.0):
 
 
 def test_tol_zero_makes_exactly_max_iter_steps():
-    solution = iterate(Halving([0.5]), start(), max_iter=23, tol=0, eval_every=10)
+    solution = iterate(Halving([0.5]), start(), max_iter=23, tol=0)
     assert solution.n_iter.tolist() == [23]
     assert solution.reason == ["max_iter"]
     assert solution.history["iteration"].tolist() == [0, 10, 20, 23]
@@ -61,6 +61,75 @@ def test_tolerance_is_per_step():
         iterate(Halving([0.9]), start(), max_iter=1000, tol=1e-3, eval_every=e).n_iter[0] for e in (1, 10)
     ]
     assert abs(ends[0] - ends[1]) <= 10
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("height", [0.0, 300.0, -300.0])
+def test_where_it_ends_by_definition(height, every):
+    """The first evaluation since the last of which the fall per step is at most tol times the value."""
+
+    class Raised(Halving):
+        def value(self, state):
+            return super().value(state) + height
+
+    solution = iterate(Raised([0.9]), start(), max_iter=1000, tol=1e-4, eval_every=every)
+    values = height + 1 + 8 * 0.9 ** np.arange(1000)
+    falls = (values[:-every:every] - values[every::every]) / every
+    first = int(np.argmax(falls <= 1e-4 * np.abs(values[:-every:every])))
+    assert solution.n_iter.tolist() == [(first + 1) * every]
+
+
+def test_an_objective_of_zero_has_converged():
+    solution = iterate(Halving([1.0]), start(value=0.0), max_iter=50, tol=1e-3, eval_every=5)
+    assert solution.reason == ["converged"]
+    assert solution.n_iter.tolist() == [5]
+
+
+def test_a_rule_may_say_itself_that_it_has_settled():
+    class Settling(Halving):
+        def settled(self, state, tol):
+            assert tol == 1e-9
+            return state.V[0, :, 0] < 2
+
+        def take(self, index):
+            return Settling(self.rate[index])
+
+    solution = iterate(Settling([0.5, 0.9, 1.0]), start(3), max_iter=50, tol=1e-9, eval_every=1)
+    assert solution.n_iter.tolist() == [4, 20, 50]  # 8 · 0.5⁴ = 0.5, 8 · 0.9²⁰ = 0.97
+    assert solution.reason == ["converged", "converged", "max_iter"]
+
+
+def test_a_state_is_shown_at_every_evaluation_and_off_the_clock(monkeypatch):
+    now, shown = [50.0], []
+    monkeypatch.setattr("lognmf.core.loop.time.perf_counter", lambda: now[0])
+
+    class Timed(Halving):
+        def step(self, state):
+            now[0] += 1
+            return super().step(state)
+
+        def take(self, index):
+            return Timed(self.rate[index])
+
+    def show(iteration, rule, state):
+        now[0] += 100
+        shown.append((iteration, rule.rate.tolist(), state.V[0, :, 0].tolist()))
+
+    solution = iterate(Timed([0.5, 0.0]), start(2), max_iter=6, tol=0, eval_every=2, on_state=show)
+    # The second setting is at 1 from the first step on; that it rests is found at the second evaluation.
+    assert shown == [
+        (0, [0.5, 0.0], [9, 9]),
+        (2, [0.5, 0.0], [3, 1]),
+        (4, [0.5, 0.0], [1.5, 1]),
+        (6, [0.5], [1.125]),
+    ]
+    assert solution.history["seconds"].tolist() == [0, 2, 4, 7]  # with the step that showed the rest
+
+
+def test_nothing_is_shown_once_all_settings_rest():
+    shown = []
+    iterate(Halving([0.0]), start(), max_iter=9, tol=0, eval_every=1, on_state=lambda i, *_: shown.append(i))
+    assert shown == [0, 1, 2]
 
 
 def test_callback_sees_and_stops():

@@ -88,6 +88,16 @@ class TestRule:
         assert rule.step(joined).equals(rule.step(state)).all()
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_states_are_equal_setting_by_setting_to_the_last_bit(place, rng):
+    arrays = [rng.random((rows, B, *more)) for rows, *more in ((9, k), (5, k), (5,), (1, 2))]
+    changed = [array.copy() for array in arrays]
+    changed[place][-1, 1] = np.nextafter(changed[place][-1, 1], 2)
+    one, other = (State(U, V, tuple(aux)) for U, V, *aux in (arrays, changed))
+    assert one.equals(one).tolist() == [True] * 3
+    assert one.equals(other).tolist() == [True, False, True]
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_solver_declares_what_it_is(name):
     solver = SOLVERS[name]

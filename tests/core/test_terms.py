@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import scipy.special
 
 from lognmf.core.data import InMemory
-from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
+from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, frobenius
 from problems import Cut, factors, fits, penalties, samples
 
 PENALTY_NAMES = [*PENALTIES, "laplacian"]
@@ -175,6 +176,15 @@ class TestScalarFunctions:
         assert 0.1 < (found > 0).mean() < 0.9
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
+    def test_minimum_of_a_huge_slope(self, penalty):
+        """Its square overflows, the minimum does not: it is where the quadratic has its own."""
+        found = (
+            penalty.minimum(1.0, 1e200, 1.0, 0.0),
+            penalty.minimise(*np.array([[1.0], [1e200], [1.0], [0.0]])),
+        )
+        for one in found:
+            np.testing.assert_allclose(one, 1e200, rtol=1e-14)
+
     def test_joined(self, penalty):
         """Optional: one number that costs as much as two."""
         if not hasattr(penalty, "joined"):
@@ -232,6 +242,19 @@ def test_nothing_is_taken_out_of_a_residual_in_the_dead_zone(name):
     for share in (1e-6, 0.5, 0.999999):
         assert (norm.shrink(share * zone, tau) == 0).all()
     assert norm.dead_zone(np.float32([0.0, 4.0])).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", list(ROW_NORMS))
+def test_shrinkage_is_the_best_of_all_lengths(name):
+    """Also where 0 and a stationary point are both minima, on either side of the jump between them."""
+    norm, cost = ROW_NORMS[name](), ROW_NORM_FORMULAS[name]
+    r, tau = (axis.reshape(-1) for axis in np.meshgrid(np.linspace(0, 12, 97), np.logspace(-3, 1.5, 46)))
+    shrunk = norm.shrink(r, tau)
+    assert ((shrunk >= 0) & (shrunk <= r)).all()
+    lengths = np.linspace(0, 1, 1001)[:, None] * r
+    best = ((lengths - r) ** 2 / 2 + tau * cost(lengths)).min(axis=0)
+    assert ((shrunk - r) ** 2 / 2 + tau * cost(shrunk) <= best + 1e-12).all()
+    assert 0.3 < (shrunk > 0).mean() < 0.9
 
 
 @pytest.mark.parametrize("name", FIT_NAMES)
@@ -295,6 +318,23 @@ class TestDataFit:
             S = (1 - kept[:, [b]]) * (data.X - V[:, b] @ U[:, b].T)
             assert (data.X - S >= -1e-15).all()
 
+    def test_the_outlier_part_by_definition(self, fit, name, data, UV):
+        """S is the residual, shrunk; also of one component."""
+        for U, V in (UV, factors(np.random.default_rng(1), data.X, B, 1)):
+            XU = fit.project(data, U)
+            kept = fit.separate(data, U, V, XU)
+            if name not in ROW_NORMS:
+                assert kept.shape == (0, B)
+                continue
+            squared = fit.squared_residuals(data, U, V, XU)
+            r = np.sqrt(squared)
+            shrunk = np.stack([fit.row_norm.shrink(r[:, b], WEIGHTS[b] / 2) for b in range(B)], axis=1)
+            assert (shrunk > 0).any()
+            share, norm = fit.outlier_part(squared)
+            np.testing.assert_allclose(norm, shrunk, rtol=1e-9, atol=1e-14)
+            np.testing.assert_allclose(share, shrunk / r, rtol=1e-9, atol=1e-14)
+            np.testing.assert_allclose(kept, 1 - shrunk / r, rtol=1e-9, atol=1e-14)
+
     def test_batch_is_its_settings(self, fit, data, UV):
         U, V = UV
         for b in range(B):
@@ -324,6 +364,51 @@ class TestDataFit:
             np.testing.assert_allclose(sum(pieces), whole, rtol=1e-10, atol=1e-12)
 
 
+class TestCloseResiduals:
+    """Residuals that the short form cannot give are taken by differences, in blocks, where they matter."""
+
+    n, p, settings = 11, 9, 5
+
+    @pytest.fixture
+    def close(self, rng):
+        """Data, factors of which settings 1, 3 and 4 fit closely, residuals, and what was formed of X."""
+        U, V = rng.random((self.p, self.settings, 2)), rng.random((self.n, self.settings, 2))
+        X = V[:, 1] @ U[:, 1].T
+        for b in (3, 4):
+            U[:, b], V[:, b] = U[:, 1] + b * 1e-9 * rng.random((self.p, 2)), V[:, 1]
+        X[-2:] += 1  # samples that nobody fits
+        exact = np.stack([((X - V[:, b] @ U[:, b].T) ** 2).sum(axis=1) for b in range(self.settings)], axis=1)
+        formed = []
+
+        class Watched(InMemory):
+            def dense_rows(self, rows):
+                formed.append(rows.stop - rows.start)
+                return super().dense_rows(rows)
+
+        return Watched(X), U, V, exact, formed
+
+    @pytest.mark.parametrize(
+        ("numbers", "heights"), [(1, [1] * 27), (20, [2] * 15), (250, [11, 11]), (300, [11])]
+    )
+    def test_in_blocks_of_so_many_numbers(self, close, numbers, heights, monkeypatch):
+        """Nine samples of three settings are in doubt; one row of one setting is the least."""
+        data, U, V, exact, formed = close
+        monkeypatch.setattr(frobenius, "BLOCK_NUMBERS", numbers)
+        found = frobenius.squared_residuals(data, U, V, data.times(U))
+        np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-28)
+        assert formed == heights
+
+    def test_only_where_they_matter(self, close):
+        data, U, V, exact, formed = close
+        XU = data.times(U)
+        found = frobenius.squared_residuals(data, U, V, XU, np.full(self.settings, np.inf))
+        assert not formed
+        np.testing.assert_allclose(found, exact, atol=1e-12)
+        found = frobenius.squared_residuals(data, U, V, XU, np.zeros(self.settings))
+        assert formed
+        np.testing.assert_allclose(np.where(found > 0, found, exact), exact, rtol=1e-6, atol=1e-28)
+
+
 def test_kept_share_where_almost_all_is_taken():
     """1 − ξ/r in float32 would be rounding noise here."""
     from lognmf.core.terms.robust import kept_share
@@ -333,3 +418,42 @@ def test_kept_share_where_almost_all_is_taken():
     single = kept_share(ROW_NORMS["l2log"](), r.astype(np.float32), tau.astype(np.float32))
     np.testing.assert_allclose(single, exact, rtol=1e-5)
     np.testing.assert_allclose(exact, 5e-4 / (51 * 50), rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+class TestWeighted:
+    """The fit with weights of the entries, each row for itself."""
+
+    @pytest.fixture
+    def data(self, form, rng):
+        M = rng.random((12, 9)) * (rng.random((12, 9)) < 0.7)
+        M[5] = 0
+        return InMemory(form(samples(rng)), form(M))
+
+    @staticmethod
+    def dense(matrix):
+        return matrix.toarray() if sp.issparse(matrix) else matrix
+
+    def test_rows_by_definition(self, data, rng):
+        X, M = self.dense(data.X), self.dense(data.M)
+        fit = LOSSES["frobenius"](data)
+        U, V = factors(rng, X, B, k)
+        expected = np.stack([(M * (X - V[:, b] @ U[:, b].T) ** 2).sum(axis=1) for b in range(B)], axis=1)
+        for of_rows in (fit.row_values, fit.squared_residuals):
+            np.testing.assert_allclose(of_rows(data, U, V, fit.project(data, U)), expected, rtol=1e-12)
+
+    def test_split_gradient(self, data, rng):
+        fit = LOSSES["frobenius"](data)
+        U, V = factors(rng, self.dense(data.X), B, k)
+        XU = fit.project(data, U)
+
+        def value(U, V):
+            return fit.row_values(data, U, V, XU).sum(axis=0)
+
+        kept = fit.separate(data, U, V, XU)
+        for halves, F, of in (
+            (fit.halves_U(U, fit.sums(data, U, V, kept)), U, lambda F: value(F, V)),
+            (fit.halves_V(data, U, V, XU, kept, U), V, lambda F: value(U, F)),
+        ):
+            neg, pos = halves(ALL)
+            np.testing.assert_allclose(2 * (pos - neg), numeric_gradient(of, F), rtol=1e-5, atol=1e-6)

@@ -101,6 +101,14 @@ def test_seeds_are_averaged(by):
     assert len(choice.scores) == 2
 
 
+def test_the_order_of_names_does_not_matter():
+    one = row(1.0, 0.3, penalty="log")
+    rows = [one, dict(reversed((one | {"seed": 1, "normalized_cut": 0.1}).items()))]
+    assert [score for _, score in select(rows).scores] == pytest.approx([0.2])
+    assert best_row(rows, {"penalty": "log", "lam": 1.0}, "normalized_cut") == 1
+    assert len(standings(rows)) == 1
+
+
 def test_a_setting_is_all_that_is_no_result():
     rows = [row(1.0, 0.3, penalty="log", accuracy=1.0), row(1.0, 0.2, penalty="l1", accuracy=0.0)]
     assert select(rows).setting == {"lam": 1.0, "penalty": "l1"}

@@ -203,7 +203,7 @@ def _chunks(
     restart = n * (max(11 * n_clusters, 24 * L) + 48) + 40 * n_clusters * (k + 1)
     shared = n * 40 * (k + 1)
     embeddings = max(1, int(memory // (shared + n_init * restart)))
-    restarts = n_init if embeddings > 1 else int(np.clip((memory - shared) // restart, 1, n_init))
+    restarts = int(np.clip((memory - shared) // restart, 1, n_init))
     blocks = _slices(n_init, restarts)
     return [(settings, blocks) for settings in _slices(B, embeddings)]
 

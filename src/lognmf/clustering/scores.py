@@ -112,7 +112,9 @@ def hoyer_sparseness(F: Array, size: int | None = None) -> np.ndarray:
 
 def cluster_sizes(labels: Array, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Clusters that have samples, and the entropy of their sizes over its largest value, (B,), (B,)."""
-    sizes = np.stack([to_numpy(total(labels == c, axis=0)) for c in range(n_clusters)])
+    xp = namespace(labels)
+    members = (xp.astype(labels == cluster, xp.float64) for cluster in range(n_clusters))
+    sizes = np.stack([to_numpy(xp.sum(one, axis=0)) for one in members])
     share = sizes / labels.shape[0]
     largest = np.log(n_clusters) if n_clusters > 1 else 1.0
     return (share > 0).sum(axis=0), -(share * _log(share)).sum(axis=0) / largest

@@ -39,7 +39,7 @@ class Problem:
             total(of_rows(block, U, V[rows, ...], XU[rows, ...]), axis=0)
             for rows, block in self.data.blocks()
         ]
-        return parts[0] if len(parts) == 1 else sum(parts[1:], parts[0])
+        return sum(parts[1:], parts[0])
 
     def take(self, index: np.ndarray) -> Problem:
         """The problem of the settings ``index`` of the batch."""

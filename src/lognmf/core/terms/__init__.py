@@ -33,7 +33,7 @@ LOSSES: dict[str, Callable[[InMemory], DataFit]] = {
 
 def unless_zero(weight: Array, make: Callable[[Array], Penalty]) -> tuple[Penalty, ...]:
     """The penalty for a batch of weights (B,), or none where all of them are zero."""
-    return (make(weight),) if np.any(to_numpy(weight) != 0) else ()
+    return (make(weight),) if np.any(to_numpy(weight)) else ()
 
 
 def graph_penalty(W: sp.sparray | None, weight: Array) -> tuple[Penalty, ...]:

@@ -92,7 +92,7 @@ class Log:
         a = slope * inverse
         inside = (a + 1.0) * (a + 1.0) - 2.0 * weight * inverse
         root = sqrt(max(inside, 0.0))
-        root = root if inside < 1e300 else a + 1.0
+        root = root if inside < 1e300 else a  # a + 1 is a there
         far = 0.5 * (abs(a - 1.0) + root)
         near = (a - 0.5 * weight * inverse) / far if far > 0.0 else 0.0
         upper = far if a > 1.0 else near
