@@ -191,7 +191,7 @@ KILLS = Kind(
         "moment": [i / 40 for i in range(1, 42)],
     },
     check,
-    soak=100,
+    soak=160,
     short=8,
     chunk=25,
 )
