@@ -21,7 +21,7 @@ from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS, CoordinateDescent
 from lognmf.core.solvers.coordinate import compiled
 from lognmf.core.solvers.coordinate.coloured_graph import coloured, without_edges
-from lognmf.core.solvers.coordinate.costs import Costs, newton_scale
+from lognmf.core.solvers.coordinate.costs import Costs, best_scale, newton_scale
 from lognmf.core.terms import (
     L1,
     PENALTIES,
@@ -158,6 +158,19 @@ def test_a_whole_run_equals_its_twin(fit, unit_components, rng):
     np.testing.assert_allclose(runs[0].state.U, runs[1].state.U, atol=1e-10)
     np.testing.assert_allclose(runs[0].state.V, runs[1].state.V, atol=1e-10)
     np.testing.assert_allclose(runs[0].history["objective"], runs[1].history["objective"], rtol=1e-10)
+
+
+@pytest.mark.parametrize("lopsided", [(1e-30, 1e12), (1e12, 1e-30)])
+def test_the_best_scale_leaves_room_for_squares(lopsided, rng):
+    X = samples(rng).astype(np.float32)
+    U, V = (F.astype(np.float32) for F in factors(rng, X, 1, 3))
+    alpha, beta = (PENALTIES["log"](np.array([weight])) for weight in lopsided)
+    costs = Costs.of(Problem(InMemory(X), Frobenius(), (alpha,), (beta,)))
+    scale, inverse = best_scale(costs, U, V, np.zeros((1, 3)), np.ones(1), 200)
+    np.testing.assert_allclose(scale * inverse, 1, rtol=1e-6)
+    for F in (U * scale, V * inverse):
+        assert np.isfinite(np.sum(F.astype(np.float32) ** 2))
+        assert F.max() > 0
 
 
 @pytest.mark.parametrize("penalty", [*PENALTIES, "ratio"])

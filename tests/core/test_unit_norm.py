@@ -89,6 +89,26 @@ def test_sphere_minimum_of_the_bound(rng):
         assert (bound(x) <= bound(near) + 1e-9 * np.abs(bound(near))).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_entries_that_cost_nothing_take_what_is_left(dtype):
+    """However many there are: the others get what they want."""
+    F, _ = unit_columns(np.ones((50, 1, 1), dtype=dtype), np.ones((1, 1, 1), dtype=dtype))
+    neg, pos = np.zeros_like(F), np.zeros_like(F)
+    neg[:2], pos[:2] = 0.1, F[:2]
+    x = multiply_on_sphere(F, [lambda rows: (neg.copy(), pos.copy())])[:, 0, 0]
+    np.testing.assert_allclose(x[:2], 0.1, rtol=1e-5)
+    np.testing.assert_allclose(x[2:], np.sqrt((1 - 2 * 0.1**2) / 48), rtol=1e-5)
+
+
+def test_features_without_data_never_rise(rng):
+    X = rng.random((1, 13))
+    X[:, 3:9] = np.nan
+    model = LogSparseNMF(1, alpha=0, beta=0.1, lam=0, init="random", max_iter=30, tol=0, eval_every=1)
+    model.set_params(random_state=0).fit(X)
+    objective = model.history_["objective"]
+    assert (np.diff(objective) <= 1e-12 * objective[:-1]).all()
+
+
 def test_empty_column_stays_empty(rng):
     F, _ = unit_columns(rng.random((6, 1, 2)), np.ones((1, 1, 2)))
     F[:, :, 1] = 0

@@ -66,6 +66,7 @@ class Fits:
         """``‖X − V Uᵀ‖_F`` of every setting."""
         return np.sqrt(to_numpy(self.rule.squared_error(self.state)))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def outlier_part(self) -> tuple[Array, Array, Array] | None:
         """Share, norm and residual norm of every sample, each (n, B); None for models without outliers."""
         problem = getattr(self.rule, "problem", None)

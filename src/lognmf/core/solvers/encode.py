@@ -25,6 +25,9 @@ MOST_EXCHANGES = 10  # exchanges of a solved code; two or three are usual
 IMPROVED = 1e-6  # codes that lower the objective by less than this share are not better
 
 
+@np.errstate(
+    over="ignore", invalid="ignore"
+)  # squares of parts, in float32; the loop refuses what is not finite
 def encode(problem: Problem, U: Array) -> Array:
     """Codes (n, k) of the samples of ``problem`` for the basis ``U`` (p, k), each solved to tolerance.
 

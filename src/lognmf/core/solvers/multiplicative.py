@@ -45,11 +45,12 @@ def multiply_on_sphere(F: Array, terms: Sequence[Halves], *, linear: bool = Fals
     """
     xp = namespace(F)
     tiny = float(xp.finfo(F.dtype).smallest_normal)
-    least, zero, one, none = (like(number, F) for number in (tiny, 0.0, 1.0, -float("inf")))
+    # The sum of p inverses of the least pull must not overflow.
+    least, zero, one, none = (like(number, F) for number in (4 * F.shape[0] * tiny, 0.0, 1.0, -float("inf")))
     neg, pos = summed(terms, slice(None))
     neg = neg * F if linear else neg
     power = 0.5 if linear else 1.0
-    neg = xp.where(neg > tiny, neg, least)  # an entry without pull takes what is left
+    neg = xp.where(neg > least, neg, least)  # an entry without pull takes what is left
     alive = F > 0
     with np.errstate(over="ignore", invalid="ignore"):
         own = pos / xp.where(alive, F, one)

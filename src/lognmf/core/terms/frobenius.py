@@ -104,7 +104,7 @@ def squared_residuals(
     if bool(xp.any(UU < 0)):
         # Parts of any sign cancel in vᵀ(UᵀU)v, whose terms add up to this much at most.
         size = size + V.shape[2] * row_dot(V**2, xp.linalg.diagonal(UU)[None, :, :])
-    digits = max(1e-6, float(xp.finfo(U.dtype).eps) ** 0.5)
+    digits = max(1e-5, float(xp.finfo(U.dtype).eps) ** 0.5)
     doubtful = (short < digits * size) | ~xp.isfinite(short)  # squares overflow before residuals do
     if matter_above is not None:
         doubtful = doubtful & (short > matter_above)

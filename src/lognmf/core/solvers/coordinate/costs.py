@@ -186,10 +186,13 @@ def best_scale(
     both = (alpha > 0) & side_V
     if not (alpha.any() or side_V.any()):
         return np.ones(rough.shape), np.ones(rough.shape)
-    empty = np.logical_not((U > 0).any(axis=0) & (V > 0).any(axis=0))
+    top_U, top_V = U.max(axis=0), V.max(axis=0)
+    empty = np.logical_not((top_U > 0) & (top_V > 0))
     scale = np.ones(empty.shape)
     if times and both.any():
         scale = newton_scale(costs, U, V, rough, (alpha, beta, lam), times)
+        most = float(np.finfo(U.dtype).max) ** 0.4  # whose square, many times, does not overflow
+        scale = np.clip(scale, top_V / most, most / np.where(empty, 1.0, top_U))
         scale[~both[:, None] | empty] = 1.0
     return (
         np.where(empty & (alpha > 0)[:, None], 0.0, scale),
