@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "terms": ("core/terms", "core/test_terms core/test_kullback_leibler test_norms models/test_weighted"),
     "mu": (
         "core/solvers/multiplicative core/solvers/encode",
-        "core/test_unit_norm core/test_encode core/test_kullback_leibler core/test_solvers",
+        "core/test_multiplicative core/test_unit_norm core/test_encode core/test_kullback_leibler",
     ),
     "cd": ("core/solvers/coordinate", "core/test_coordinate core/test_escapes core/test_solvers"),
     "loop": ("core/loop core/problem core/rule", "core/test_loop core/test_problem core/test_rules"),
