@@ -68,7 +68,7 @@ def test_the_mixed_update_of_one_kind_is_that_kinds(F, rng):
 @pytest.mark.parametrize("decades", [0.3, 1, 4, 40])
 class TestOnTheSphere:
     def test_the_multiplier(self, linear, decades, monkeypatch):
-        """x = (e / (d + μ))^power with one μ for all entries of a column, and norm 1, in a handful of steps."""
+        """x = (e / (d + μ))^power with one μ for all entries of a column, norm 1, in few steps."""
         monkeypatch.setattr("lognmf.core.solvers.multiplicative.NEWTON_STEPS", 25)
         for seed in range(20):
             rng = np.random.default_rng(seed)
