@@ -139,7 +139,7 @@ def hoyer_sparseness(M: Any) -> float:
     (1.0, 0.0)
     """
     if sp.issparse(M):
-        stored = sp.coo_array(M, copy=True)
+        stored = sp.coo_array(M)  # whose arrays are replaced, not changed, when duplicates are summed
         stored.sum_duplicates()
         size, stored = M.shape[0] * M.shape[1], np.append(stored.data, 0)
     else:
