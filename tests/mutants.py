@@ -213,6 +213,18 @@ FORKS.set_forkserver_preload(
 """Processes that begin with what all tests import: pytest is ready at once."""
 
 
+class NoShrinking:
+    """A plugin of pytest: a failure is enough, Hypothesis need not spend minutes on making it small."""
+
+    @staticmethod
+    def pytest_configure(config: Any) -> None:
+        from hypothesis import Phase, settings
+
+        usual = settings.get_profile("default")
+        settings.register_profile("mutants", usual, phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutants")
+
+
 def run_pytest(folder: Path, names: list[str]) -> None:
     """In a process of its own: run tests of the copy in `folder`; what they print goes to its file output."""
     os.setsid()
@@ -227,7 +239,8 @@ def run_pytest(folder: Path, names: list[str]) -> None:
     import pytest
 
     preloaded = "ignore::pytest.PytestAssertRewriteWarning"
-    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--tb=no", "-W", preloaded, *names]))
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=no", "-W", preloaded]
+    sys.exit(pytest.main([*options, *names], plugins=[NoShrinking()]))
 
 
 class Bench:
