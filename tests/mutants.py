@@ -31,10 +31,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 GROUPS: dict[str, tuple[str, str]] = {
     "terms": ("core/terms", "core/test_terms core/test_kullback_leibler test_norms models/test_weighted"),
-    "solvers": (
-        "core/solvers",
-        "core/test_solvers core/test_unit_norm core/test_encode core/test_coordinate core/test_escapes",
+    "mu": (
+        "core/solvers/multiplicative core/solvers/encode",
+        "core/test_multiplicative core/test_unit_norm core/test_encode core/test_kullback_leibler",
     ),
+    "cd": ("core/solvers/coordinate", "core/test_coordinate core/test_escapes core/test_solvers"),
     "loop": ("core/loop core/problem core/rule", "core/test_loop core/test_problem core/test_rules"),
     "graph": ("graph", "test_graph"),
     "starts": ("core/starts models/starts", "core/test_starts models/test_spectral_start"),
@@ -212,6 +213,18 @@ FORKS.set_forkserver_preload(
 """Processes that begin with what all tests import: pytest is ready at once."""
 
 
+class NoShrinking:
+    """A plugin of pytest: a failure is enough, Hypothesis need not spend minutes on making it small."""
+
+    @staticmethod
+    def pytest_configure(config: Any) -> None:
+        from hypothesis import Phase, settings
+
+        usual = settings.get_profile("default")
+        settings.register_profile("mutants", usual, phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutants")
+
+
 def run_pytest(folder: Path, names: list[str]) -> None:
     """In a process of its own: run tests of the copy in `folder`; what they print goes to its file output."""
     os.setsid()
@@ -226,7 +239,8 @@ def run_pytest(folder: Path, names: list[str]) -> None:
     import pytest
 
     preloaded = "ignore::pytest.PytestAssertRewriteWarning"
-    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--tb=no", "-W", preloaded, *names]))
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=no", "-W", preloaded]
+    sys.exit(pytest.main([*options, *names], plugins=[NoShrinking()]))
 
 
 class Bench:
@@ -270,7 +284,7 @@ class Bench:
         word, seconds = "", 0.0
         for names, usual in stages:
             names = sorted(names, key=lambda name: Path(mutant.file).stem not in name)
-            word, more = self.tests(names, max(20.0, 10 * usual))
+            word, more = self.tests([mutant.file, *names], max(20.0, 10 * usual))  # its doctests too
             seconds += more
             if word:
                 break

@@ -140,7 +140,7 @@ def hoyer_sparseness(M: Any) -> float:
     """
     check_sparse("M", M)
     if sp.issparse(M):
-        stored = sp.coo_array(M, copy=True)
+        stored = sp.coo_array(M)  # whose arrays are replaced, not changed, when duplicates are summed
         stored.sum_duplicates()
         size, stored = M.shape[0] * M.shape[1], np.append(stored.data, 0)
     else:

@@ -364,6 +364,19 @@ class TestDataFit:
             np.testing.assert_allclose(sum(pieces), whole, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", list(ROW_NORMS))
+@pytest.mark.parametrize("tau", [1e-9, 1e-8, 5e-8])
+def test_outliers_of_a_close_fit(name, tau, rng):
+    """Residuals of 1e-7, which the short form cannot give, against prices below them."""
+    U, V = rng.random((9, 1, 2)), rng.random((12, 1, 2))
+    noise = 1e-7 * rng.random((12, 9))
+    data, fit = InMemory(V[:, 0] @ U[:, 0].T + noise), fits(noise, np.array([2 * tau]))[name]
+    r = np.linalg.norm(noise, axis=1, keepdims=True)
+    expected = 1 - fit.row_norm.shrink(r, np.array([tau])) / r
+    assert (expected < 0.9).all()
+    np.testing.assert_allclose(fit.separate(data, U, V, data.times(U)), expected, rtol=1e-5)
+
+
 class TestCloseResiduals:
     """Residuals that the short form cannot give are taken by differences, in blocks, where they matter."""
 

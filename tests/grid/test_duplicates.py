@@ -65,6 +65,21 @@ def test_a_large_start_uses_every_gamma(X, fits):
     assert_rows_are_single_fits(result)
 
 
+@pytest.mark.parametrize("row_norm", ROW_NORMS)
+def test_who_waits_for_whom(X, fits, row_norm):
+    """The least γ that sets nothing aside at the start is fitted; those above wait, those below do not."""
+    model = MODELS["RLS-NMF"](3, init="scaled", row_norm=row_norm, max_iter=0, random_state=0).fit(X)
+    r = np.linalg.norm(X - model.inverse_transform(model.embedding_), axis=1).max()
+    least = 2 * r  # ξ = r − γ/2 for ℓ2,1; for ℓ2,log it begins there too, as long as γ/2 is below 1
+    assert r < 1
+    fits.clear()
+    gammas = [1.02 * least, 0.98 * least, 1.05 * least, 0.5 * least]
+    result = fit_grid(model.set_params(max_iter=3), X, {"gamma": gammas})
+    assert fits == [3]
+    assert [row["seconds"] > 0 for row in result.rows] == [True, True, False, True]
+    assert_rows_are_single_fits(result)
+
+
 def test_a_follower_is_fitted_if_its_leader_was_wrong(X, fits, monkeypatch):
     """A leader that sets a sample aside later on speaks for itself alone."""
     told = []

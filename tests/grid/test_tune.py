@@ -70,7 +70,22 @@ def test_what_is_not_in_the_grid_stays(X):
     assert model.n_components == 10  # as given
 
 
+def test_nothing_is_printed_unless_asked(X, capsys):
+    grid = {"lam": [1.0]}
+    tune(X, 3, grid=grid, seeds=[0], max_iter=1)
+    assert capsys.readouterr() == ("", "")
+    tune(X, 3, grid=grid, seeds=[0], max_iter=1, verbose=1)
+    assert "1 of 1 fits" in capsys.readouterr().err
+
+
 def test_default_grid():
+    assert default_grid(MODELS["RLS-NMF"]()) == {
+        "alpha": (0.001, 0.01, 0.1),
+        "beta": (0.001, 0.01, 0.1),
+        "gamma": (0.3, 1.0),
+        "lam": (0.01, 0.1, 1.0, 10.0, 100.0),
+        "max_iter": (0, 10, 30, 100, 300),
+    }
     assert default_grid(MODELS["LS-NMF"](init="random")) == {n: WEIGHTS[n] for n in ("alpha", "beta", "lam")}
     assert default_grid(MODELS["RLS-NMF"](), fixed=("lam", "alpha")) == {
         "beta": WEIGHTS["beta"],

@@ -128,6 +128,21 @@ def test_crumbs_have_no_cluster_of_their_own(form, rng):
     assert metrics.clustering_accuracy(groups, labels[: len(X)]) == 1.0
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("near", range(3))
+def test_a_tiny_piece_joins_the_nearest_cluster(near, form, rng):
+    """Six near-duplicates, off to one side of one of three groups."""
+    centres = 10 * np.eye(3, 8)
+    groups = np.repeat(centres, 60, axis=0) + rng.random((180, 8))
+    few = centres[near] + 4 * np.eye(8)[5] + 1e-3 * rng.random((6, 8))
+    _, V = starts.spectral(form(np.concatenate([groups, few])), 3, np.random.RandomState(0))
+    labels = V.argmax(axis=1)
+    found = [set(part) for part in np.split(labels, [60, 120, 180])]
+    assert [len(part) for part in found] == [1] * 4
+    assert len(set.union(*found)) == 3
+    assert found[3] == found[near]
+
+
 def test_curves_are_quick():
     """Hundreds of pieces and almost equal eigenvalues: nothing must run away (it took minutes)."""
     t = np.sort(np.random.default_rng(1).random(4000))
