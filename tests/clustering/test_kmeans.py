@@ -165,6 +165,16 @@ class TestDegenerate:
         np.testing.assert_allclose(moved[0, 0, 1:, 0], points.rows[0, 0, 4:])
         np.testing.assert_allclose(moved[0, 0, 0, 0], points.rows[0, 0, :4].mean())
 
+    def test_empty_clusters_of_several_embeddings_and_restarts(self):
+        V = np.array([[0, 0, 0, 1, 5, -3], [7, 0, 0, 0, 2, 0], [0, 4, 9, 0, 0, 0.0]]).T[:, :, None]
+        points = lloyd.Points.of(V)
+        origin = points.rows[np.arange(3), 0, [0, 1, 0]]
+        labels, _ = lloyd._step(points, np.zeros((3, 2, 3, 1)) + origin[:, None, None, None])
+        for expected, found in zip(
+            [[0, 0, 0, 0, 1, 2], [1, 0, 0, 0, 2, 0], [0, 2, 1, 0, 0, 0]], labels, strict=True
+        ):
+            np.testing.assert_array_equal(found, [expected] * 2)
+
     def test_lone_members_are_not_taken(self):
         # The farthest sample is the second cluster's only one: the third takes the next.
         V = np.zeros((5, 1, 1))

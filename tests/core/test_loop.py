@@ -55,6 +55,12 @@ def test_settings_leave_in_their_own_time_and_keep_their_place(every):
         assert solution.history_of(b)["iteration"][-1] == solution.n_iter[b]
 
 
+def test_two_settings_that_leave_in_the_other_order_keep_their_places():
+    solution = iterate(Halving([0.9, 0.1]), start(2), max_iter=1000, tol=1e-3, eval_every=1)
+    assert solution.n_iter[1] < solution.n_iter[0]
+    np.testing.assert_array_equal(solution.state.V[0, :, 0], solution.objective)
+
+
 def test_tolerance_is_per_step():
     """The same tolerance stops at about the same place however rarely one looks."""
     ends = [

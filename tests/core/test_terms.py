@@ -127,6 +127,14 @@ def test_one_coordinate_descends(name, rng):
 
 
 @pytest.mark.parametrize("name", list(PENALTIES))
+def test_one_coordinate_between_going_and_staying(name):
+    """Where the slope at 0 is that of the penalty, nothing is divided by zero: 0 is the answer."""
+    curvature, slope, weight, at = np.array([[2.0, 3.0], [0.5, 0.25], [1.0, 0.5], [0.0, 0.0]])
+    best = PENALTIES[name](weight).minimise(curvature, slope, weight, at)
+    np.testing.assert_allclose(best, 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", list(PENALTIES))
 class TestScalarFunctions:
     """φ for one number, as coordinate descent uses it, against the formulas for arrays."""
 
@@ -362,6 +370,27 @@ class TestDataFit:
             parts.append(fit.sums(block, U, V[rows], own))
         for whole, *pieces in zip(fit.sums(data, U, V, kept), *parts, strict=True):
             np.testing.assert_allclose(sum(pieces), whole, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(ROW_NORMS))
+@pytest.mark.parametrize("gamma", [1e-3, 1e3])
+def test_updates_where_all_samples_are_outliers_or_none_is(name, gamma, rng):
+    """Against X − S, formed."""
+    data = InMemory(samples(rng))
+    U, V = factors(rng, data.X, 1, k)
+    fit = fits(data.X, np.array([gamma]))[name]
+    XU = fit.project(data, U)
+    kept = fit.separate(data, U, V, XU)
+    assert (kept < 1).all() if gamma < 1 else (kept == 1).all()
+    rest = kept * data.X + (1 - kept) * (V[:, 0] @ U[:, 0].T)  # X − S
+    for halves, F, neg in (
+        (fit.halves_U(U, fit.sums(data, U, V, kept)), U, rest.T @ V[:, 0]),
+        (fit.halves_V(data, U, V, XU, kept, U), V, rest @ U[:, 0]),
+    ):
+        other = V[:, 0] if F is U else U[:, 0]
+        found = halves(ALL)
+        np.testing.assert_allclose(found[0][:, 0], neg, rtol=1e-10)
+        np.testing.assert_allclose(found[1][:, 0], F[:, 0] @ (other.T @ other), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", list(ROW_NORMS))
