@@ -32,13 +32,16 @@ ROOT = Path(__file__).resolve().parents[1]
 GROUPS: dict[str, tuple[str, str]] = {
     "terms": ("core/terms", "core/test_terms core/test_kullback_leibler test_norms models/test_weighted"),
     "mu": (
-        "core/solvers/multiplicative core/solvers/encode",
+        "core/solvers/multiplicative core/solvers/encode core/solvers/codes",
         "core/test_multiplicative core/test_unit_norm core/test_encode core/test_kullback_leibler",
     ),
     "cd": ("core/solvers/coordinate", "core/test_coordinate core/test_escapes core/test_solvers"),
     "loop": ("core/loop core/problem core/rule", "core/test_loop core/test_problem core/test_rules"),
     "graph": ("graph", "test_graph"),
-    "starts": ("core/starts models/starts", "core/test_starts models/test_spectral_start"),
+    "starts": (
+        "core/starts models/starts",
+        "core/test_starts models/test_spectral_start models/test_reproducible_starts",
+    ),
     "scores": ("clustering metrics", "clustering test_metrics"),
     "grid": ("grid", "grid"),
 }
