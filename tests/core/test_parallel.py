@@ -25,11 +25,11 @@ def two_threads(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     before = numbers()
-    parallel._set_blas([(library, 2) for library in libraries])
+    parallel._set_blas(dict.fromkeys(libraries, 2))
     if set(numbers()) != {2}:
         pytest.skip("this BLAS cannot be given two threads")
     yield
-    parallel._set_blas(zip(libraries, before, strict=True))
+    parallel._set_blas(dict(zip(libraries, before, strict=True)))
 
 
 SMALL = np.ones((1 << 11, 1 << 11)), 1
@@ -116,6 +116,25 @@ class TestConcurrentFits:
             threads[place].join()
         assert set(numbers()) == {2}
 
+    def test_a_limit_of_somebody_else_that_ends_later(self):
+        """It notes our number and gives that back: the next of ours to end gives the first one back."""
+        entered, leave = threading.Event(), threading.Event()
+
+        def other():
+            with ThreadpoolController().limit(limits=1, user_api="blas"):
+                entered.set()
+                leave.wait()
+
+        thread = threading.Thread(target=other, daemon=True)
+        with threads_for(*SMALL):
+            thread.start()
+            entered.wait()
+        leave.set()
+        thread.join()
+        with threads_for(*SMALL):
+            assert set(numbers()) == {1}
+        assert set(numbers()) == {2}
+
     def test_models_and_clusterings(self, rng):
         X = rng.random((30, 8))
 
@@ -182,3 +201,10 @@ def test_kmeans_adds_up_in_one_order(rng, monkeypatch):
         cluster(X, 20)
         cluster(X[:100], 20)
     assert seen == [{2}, {1}]
+
+
+def test_what_is_ignored_here_is_ignored_in_our_threads():
+    F = np.full((1 << 12, 64), 1e30, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        squares = by_rows(lambda rows: F[rows] * F[rows], F)
+    assert np.isinf(squares).all()

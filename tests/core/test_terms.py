@@ -233,6 +233,20 @@ def test_residuals_of_parts_that_cancel(rng):
         np.testing.assert_allclose(found, exact.astype(float), rtol=1e-6)
 
 
+@pytest.mark.parametrize("close", [[], [0], [7000], [3, 4000, 9999]])
+def test_only_samples_in_doubt_are_taken_explicitly(close, rng, monkeypatch):
+    """Among many: those before, between and after them stay as they are."""
+    U, V = rng.random((20, 1, 2)), rng.random((10_000, 1, 2))
+    X = rng.random((10_000, 20))
+    X[close] = (V[:, 0] @ U[:, 0].T)[close] + 1e-7
+    seen, explicit = [], frobenius._explicit
+    monkeypatch.setattr(frobenius, "_explicit", lambda X, *UV: seen.append(len(X)) or explicit(X, *UV))
+    data = InMemory(X)
+    found = LOSSES["frobenius"](data).squared_residuals(data, U, V, data.times(U))[:, 0]
+    np.testing.assert_allclose(found, ((X - V[:, 0] @ U[:, 0].T) ** 2).sum(axis=1), rtol=1e-9)
+    assert len(seen) == len(close)
+
+
 def test_residuals_where_squares_overflow():
     U, V = np.full((2, 1, 1), 1e20, dtype=np.float32), np.full((3, 1, 1), 2e-20, dtype=np.float32)
     data = InMemory(np.full((3, 2), 3, dtype=np.float32))

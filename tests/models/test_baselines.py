@@ -555,6 +555,15 @@ def test_codes_beyond_the_largest_number(rng):
 
 
 class TestSemi:
+    @pytest.mark.parametrize("likeness", [0.0, 0.9, 0.9999, 1.0])
+    def test_the_basis_is_that_of_least_squares(self, likeness, rng):
+        V0 = rng.random((30, 3))
+        V0[:, 2] = likeness * V0[:, 1] + (1 - likeness) * V0[:, 2]
+        X = rng.normal(size=(30, 8))
+        model = SemiNMF(3, max_iter=0).fit(X, V0=V0)
+        best = np.linalg.lstsq(V0, X, rcond=1e-12)[0]
+        np.testing.assert_allclose(model.embedding_ @ model.components_, V0 @ best, atol=1e-9)
+
     def test_the_basis_of_codes_that_are_almost_dependent(self, rng):
         """VᵀV has lost what tells the columns apart; V has not."""
         V0 = rng.random((30, 3))

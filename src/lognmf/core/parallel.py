@@ -16,7 +16,7 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -65,7 +65,7 @@ def operations(X: Any, columns: int) -> int:
 
 _LOCK = threading.Lock()
 _HOLDERS: set[object] = set()  # one for each limit of BLAS that is in force
-_BEFORE: list[tuple[Any, int]] = []  # its libraries that had several threads before, and how many
+_BEFORE: dict[Any, int] = {}  # its libraries that had several threads before, and how many
 
 
 @contextmanager
@@ -80,22 +80,24 @@ def limited(openmp: int = 1) -> Iterator[None]:
     with _libraries("openmp").limit(limits=fewest):
         try:
             with _LOCK:
-                if not _BEFORE:
-                    numbers = [(blas, blas.num_threads) for blas in _libraries("blas").lib_controllers]
-                    _BEFORE.extend((blas, number) for blas, number in numbers if number > 1)
+                if not _HOLDERS:
+                    numbers = {blas: blas.num_threads for blas in _libraries("blas").lib_controllers}
+                    _BEFORE.update({blas: number for blas, number in numbers.items() if number > 1})
                 _HOLDERS.add(holder)
-                _set_blas([(blas, 1) for blas, _ in _BEFORE])
+                _set_blas(dict.fromkeys(_BEFORE, 1))
             yield
         finally:
             with _LOCK:
                 _HOLDERS.discard(holder)
                 if not _HOLDERS:
                     _set_blas(_BEFORE)
-                    _BEFORE.clear()
+                    # Where a limit of somebody else is in force, ours to end next tries again.
+                    for blas in [blas for blas, number in _BEFORE.items() if blas.num_threads == number]:
+                        del _BEFORE[blas]
 
 
-def _set_blas(numbers: Iterable[tuple[Any, int]]) -> None:
-    for blas, number in numbers:
+def _set_blas(numbers: Mapping[Any, int]) -> None:
+    for blas, number in numbers.items():
         blas.set_num_threads(number)
         if hasattr(blas, "clear_controlling_thread"):
             # Newer versions of threadpoolctl let only the thread that has set a number set another one.
@@ -138,8 +140,14 @@ def shared_out(work: Callable[[slice], None], count: int) -> None:
 
 
 def _in_threads(work: Callable[[int], None], parts: range) -> None:
+    errors = np.geterr()  # of this thread: others would warn of what is ignored here
+
+    def worker(part: int) -> None:
+        with np.errstate(**errors):
+            work(part)
+
     try:
-        list(_workers().map(work, parts))
+        list(_workers().map(worker, parts))
     except RuntimeError as error:
         # No thread can be started any more when the interpreter shuts down.
         if "shutdown" not in str(error):

@@ -33,7 +33,9 @@ class State:
 
     def replaced(self, index: np.ndarray, new: State) -> State:
         """The batch with its settings ``index`` replaced by those of ``new``."""
-        others = np.setdiff1d(np.arange(self.batch), index)
+        kept = np.ones(self.batch, dtype=bool)
+        kept[index] = False
+        others = np.flatnonzero(kept)
         return State.join([self.take(others), new]).take(np.argsort(np.concatenate([others, index])))
 
     def equals(self, other: State) -> np.ndarray:

@@ -33,12 +33,17 @@ class SemiRule(LeastSquaresRule):
         return State(U, V * ratio(neg, pos) ** 0.5, (XU,))
 
     def _best_basis(self, V: Array) -> Array:
-        # The pseudo-inverse, since components may die; of unit columns, since they may differ in scale; by
-        # V = QR, since VᵀV has the square of V's condition.
+        # The pseudo-inverse, since components may die; of unit columns, since they may differ in scale.
         xp = namespace(V)
         norms = xp.linalg.vector_norm(V, axis=0)
         norms = xp.where(norms > 0, norms, xp.ones_like(norms))
-        Q, R = xp.linalg.qr(xp.permute_dims(V / norms, (1, 0, 2)))
+        unit = V / norms
+        VV = gram(unit, unit)
+        sizes = xp.linalg.eigvalsh(VV)
+        if bool(xp.all(sizes[:, 0] > float(xp.finfo(V.dtype).eps) ** 0.25 * sizes[:, -1])):
+            return mix(self.data.t_times(unit), xp.linalg.inv(VV)) / norms
+        # Codes are almost dependent, and VᵀV has the square of their condition: V = QR, which takes longer.
+        Q, R = xp.linalg.qr(xp.permute_dims(unit, (1, 0, 2)))
         XQ = self.data.t_times(xp.permute_dims(Q, (1, 0, 2)))
         return mix(XQ, xp.permute_dims(xp.linalg.pinv(R), (0, 2, 1))) / norms
 

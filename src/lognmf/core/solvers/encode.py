@@ -55,20 +55,30 @@ def _told_apart(rule: Codes, data: InMemory, U: Array, V: Array) -> Array:
         return V
     parts = to_numpy(double(U))
     scale = np.linalg.norm(parts, axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    Q, R = np.linalg.qr(parts / scale)
+    alive = np.flatnonzero(scale > 0)
+    Q, R = np.linalg.qr(parts[:, alive] / scale[alive])
     sizes = np.linalg.svd(R, compute_uv=False)
-    if len(sizes) == U.shape[1] and sizes[-1] > float(namespace(U).finfo(U.dtype).eps) ** (1 / 3) * sizes[0]:
+    if (
+        len(sizes) == len(alive)
+        and (sizes > float(namespace(U).finfo(U.dtype).eps) ** (1 / 3) * sizes[:1]).all()
+    ):
         return V
-    codes = to_numpy(double(V)) * scale
-    for own, x in zip(codes, to_numpy(double(data.times(like(Q[:, None, :], U))))[:, 0, :], strict=True):
+    samples = to_numpy(double(data.times(like(Q[:, None, :], U))))[:, 0, :]
+    codes = to_numpy(double(V))[:, alive] * scale[alive]
+    # Where the slope of the error is zero, or pushes a code of zero down, nothing is better.
+    slope = (samples - codes @ R.T) @ R
+    rounding = 1e-13 * np.linalg.norm(samples, axis=1)[:, None]
+    doubtful = ((slope > rounding) | ((codes > 0) & (slope < -rounding))).any(axis=1)
+    for i in np.flatnonzero(doubtful):
         with contextlib.suppress(RuntimeError):  # too many steps: what is there is kept
-            better, distance = nnls(R, x)
-            if distance < np.linalg.norm(x - R @ own):
-                own[:] = better
+            better, distance = nnls(R, samples[i])
+            if distance < np.linalg.norm(samples[i] - R @ codes[i]):
+                codes[i] = better
+    best = to_numpy(double(V)).copy()
     with np.errstate(over="ignore"):
-        codes = codes / scale
-    return like(np.where(np.isfinite(codes), codes, to_numpy(V)), V)
+        codes = codes / scale[alive]
+    best[:, alive] = np.where(np.isfinite(codes), codes, best[:, alive])
+    return like(best, V)
 
 
 def best_codes(rule: Codes, state: State) -> State:

@@ -120,17 +120,18 @@ def _explicit_where(doubtful: Array, short: Array, data: InMemory, U: Array, V: 
     numbers = GPU_BLOCK_NUMBERS if on_gpu(U) else BLOCK_NUMBERS
     height = min(n, max(1, numbers // p))
     width = max(1, numbers // (height * p))
-    blocks = []
-    for start in range(0, n, height):
-        rows = slice(start, min(start + height, n))
+    pieces, done = [], 0
+    for start in height * np.unique(np.flatnonzero(to_numpy(xp.any(doubtful, axis=1))) // height):
+        rows = slice(int(start), min(int(start) + height, n))
         block, unsure = short[rows, :], doubtful[rows, :]
         settings = np.flatnonzero(to_numpy(xp.any(unsure, axis=0)))
         for first in range(0, settings.size, width):
             some = settings[first : first + width]
             explicit = _explicit(data.dense_rows(rows), take(U, some), take(V[rows, ...], some))
             block = put(block, some, xp.where(take(unsure, some), explicit, take(block, some)))
-        blocks.append(block)
-    return xp.concat(blocks, axis=0)
+        pieces += [short[done : rows.start, :], block]
+        done = rows.stop
+    return xp.concat([*pieces, short[done:, :]], axis=0)
 
 
 def _explicit(X: Array, U: Array, V: Array) -> Array:
