@@ -122,3 +122,11 @@ def test_sparse_tensors_are_refused_in_words(name):
     told = rf"{name} must be a dense tensor; got layout torch.sparse_coo. Use {name}\.to_dense\(\)"
     with pytest.raises(TypeError, match=told):
         TENSORS[name](tensor)
+
+
+def test_a_sparse_matrix_of_words():
+    """SciPy reads one from a file, and fails when it is to be converted."""
+    W = sp.csc_array(np.eye(3))
+    W.data = np.array(["a", "b", "c"])
+    with pytest.raises(ValueError, match="X must hold numbers; got a sparse matrix of <U1"):
+        check_sparse("X", W)

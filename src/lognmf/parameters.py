@@ -93,6 +93,9 @@ def check_sparse(name: str, M: Any) -> None:
     """Refuse a sparse matrix whose parts contradict each other: SciPy would leave its arrays' memory."""
     if not sp.issparse(M):
         return
+    if M.dtype.kind not in "buifcO":
+        msg = f"{name} must hold numbers; got a sparse matrix of {M.dtype}."
+        raise ValueError(msg)
     fault_of = _SPARSE_FAULTS.get(M.format)
     fault = _compressed_fault(M.tocsr()) if fault_of is None else fault_of(M)
     if fault:
