@@ -77,3 +77,11 @@ def test_without_locks_nothing_is_removed(tmp_path, monkeypatch):
         with working_folder(tmp_path):
             assert (one / "a").exists()
     assert names(tmp_path) == []
+
+
+def test_an_unlocked_folder_of_a_killed_run_is_left_alone(tmp_path):
+    left = tmp_path / f".lognmf-unlocked-{'0' * 32}"
+    left.mkdir()
+    with working_folder(tmp_path):
+        assert left.exists()
+    assert names(tmp_path) == [left.name]

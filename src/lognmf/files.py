@@ -16,7 +16,10 @@ try:
 except ImportError:  # Windows: what a killed process leaves there stays
     fcntl = None  # type: ignore[assignment]
 
-_WORKING = re.compile(r"\.lognmf-[0-9a-f]{32}")
+_UNLOCKED = "unlocked-"
+_WORKING = re.compile(rf"\.lognmf-({_UNLOCKED})?[0-9a-f]{{32}}")
+OLD = "old"
+"""The folder in a working folder for files that are being replaced; they may be the only copies."""
 _ATTEMPTS = 3
 """How often a lock is tried for; a file system may have none."""
 
@@ -56,14 +59,15 @@ def new_file(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[P
 def working_folder(parent: Path) -> Iterator[Path]:
     """A hidden folder in ``parent`` for unfinished files, closed to other users and removed at the end.
 
-    The folders that killed processes left there are removed first.
+    The folders that killed processes left there are removed first. Folders with files in `OLD` are kept.
     """
     remove_abandoned(parent)
     folder, lock = _locked_folder(parent)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not _holds_old_files(folder):
+            shutil.rmtree(folder, ignore_errors=True)
         if lock is not None:
             os.close(lock)
 
@@ -73,14 +77,22 @@ def is_working_folder(path: Path) -> bool:
     return _WORKING.fullmatch(path.name) is not None and path.is_dir() and not path.is_symlink()
 
 
-def remove_abandoned(parent: Path) -> None:
-    """Remove the working folders in ``parent`` whose processes are dead: nobody holds their locks."""
+def remove_abandoned(parent: Path, *, replaced: bool = False) -> None:
+    """Remove the working folders in ``parent`` whose processes are dead: nobody holds their locks.
+
+    Those with files in `OLD` go only if these are ``replaced``, those without locks never.
+    """
     with suppress(OSError):  # a folder that cannot be listed
         for folder in filter(is_working_folder, list(parent.iterdir())):
-            lock = _lock(folder)
+            lock = None if _UNLOCKED in folder.name else _lock(folder)
             if lock is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+                if replaced or not _holds_old_files(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
                 os.close(lock)
+
+
+def _holds_old_files(folder: Path) -> bool:
+    return any((folder / OLD).glob("*"))
 
 
 def _locked_folder(parent: Path) -> tuple[Path, int | None]:
@@ -94,7 +106,7 @@ def _locked_folder(parent: Path) -> tuple[Path, int | None]:
         if lock is not None:  # another process took it for abandoned before it was locked
             os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
-    folder = parent / f".lognmf-unlocked-{uuid.uuid4().hex}"  # nobody removes a folder of this name
+    folder = parent / f".lognmf-{_UNLOCKED}{uuid.uuid4().hex}"  # nobody removes a folder of this name
     folder.mkdir(mode=0o700)
     return folder, None
 

@@ -3,7 +3,9 @@
 import csv
 import hashlib
 import json
+import multiprocessing
 import os
+import signal
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +14,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from lognmf import LogSparseNMF, RobustLogSparseNMF, load_model, metrics, plots
+from lognmf import LogSparseNMF, RobustLogSparseNMF, files, load_model, metrics, plots
 from lognmf.cli.write import FILES, Run, check_folder, summarize, write_results
 from lognmf.datasets import Dataset
-from lognmf.files import fingerprint, working_folder
+from lognmf.files import fingerprint, new_file, working_folder
 
 blank = pytest.mark.usefixtures("no_pictures")
 TUNED = {"tuning.csv", "sensitivity.png"}
@@ -309,6 +311,73 @@ def test_leftovers_of_killed_runs_are_removed(tmp_path):
         write_results(tmp_path / "out", make_run(), force=True)
         assert names(tmp_path) == [busy.name, "out"]
         assert not [name for name in names(tmp_path / "out") if name.startswith(".")]
+
+
+@blank
+def test_results_are_replaced_where_folders_cannot_be_locked(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "fcntl", None)
+    folder = write_results(tmp_path / "out", make_run())
+    left = folder / f".lognmf-unlocked-{'0' * 32}"  # of a killed run, or of one that is still at work
+    left.mkdir()
+    before = (folder / "factors.npz").read_bytes()
+    write_results(folder, make_run(seed=1), force=True)
+    assert (folder / "factors.npz").read_bytes() != before
+    assert left.exists()
+
+
+def old_results(folder):
+    """The files of a folder and those that a swap has taken out of it."""
+    return {
+        path.name: path.read_bytes()
+        for place in (folder, *folder.glob(".lognmf-*/old"))
+        for path in place.iterdir()
+        if path.is_file()
+    }
+
+
+@blank
+@pytest.mark.parametrize("moves", [1, 5, 9, 12])
+def test_a_kill_while_replacing_loses_no_old_results(tmp_path, moves):
+    """Whoever writes there next: only a run that puts complete results there removes the old ones."""
+    folder = write_results(tmp_path / "out", make_run())
+    before = content(folder)
+    rename, done = Path.rename, []
+
+    def until_killed(self, target):
+        if len(done) == moves:
+            os.kill(os.getpid(), signal.SIGKILL)
+        done.append(rename(self, target))
+
+    def replace_and_die():
+        Path.rename = until_killed
+        write_results(folder, make_run(seed=1), force=True)
+
+    process = multiprocessing.get_context("fork").Process(target=replace_and_die)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    with new_file(folder / "figure.png") as fresh:
+        fresh.touch()
+    (folder / "figure.png").unlink()
+    assert old_results(folder) == before
+    write_results(folder, make_run(), force=True)
+    assert names(folder) == sorted(before)
+
+
+@blank
+def test_a_second_interrupt_loses_no_old_results(tmp_path, monkeypatch):
+    folder = write_results(tmp_path / "out", make_run())
+    before, rename = content(folder), Path.rename
+
+    def interrupted_twice(self, target):
+        if self.parent.name != "out":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted_twice)
+    with pytest.raises(KeyboardInterrupt):
+        write_results(folder, make_run(seed=1), force=True)
+    assert old_results(folder) == before
 
 
 @blank

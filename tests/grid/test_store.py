@@ -1,5 +1,6 @@
 """Rows survive kills, belong to one run, and may come from two."""
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -72,6 +73,68 @@ def test_two_writers(tmp_path):
     assert len(RowStore(tmp_path / "rows.sqlite", ABOUT).rows()) == 100
 
 
+def test_a_store_opens_while_another_run_reads_it(tmp_path, monkeypatch):
+    """The switch to a write-ahead log needs the file for itself; whoever does not get it goes without."""
+    path, connect, opened = tmp_path / "rows.sqlite", sqlite3.connect, []
+    with closing(connect(path)) as other:
+
+        def connect_second_while_the_other_reads(path, timeout):
+            opened.append(path)
+            if len(opened) == 2:
+                other.execute("BEGIN")
+                other.execute("SELECT * FROM rows").fetchall()
+            return connect(path, timeout=0)
+
+        monkeypatch.setattr(sqlite3, "connect", connect_second_while_the_other_reads)
+        store = RowStore(path, ABOUT)
+        other.rollback()
+        store.put([("a", {})])
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    monkeypatch.undo()
+    assert RowStore(path, ABOUT).rows() == {"a": {}}
+    with closing(connect(path)) as file:
+        assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def cannot_be_used_now(error):
+    assert re.search(r"cannot be used as a store: .*\. Nothing was changed\. .*in use, .* or give another", error)
+    assert "damaged" not in error
+    assert "away" not in error
+
+
+def test_a_store_in_use_is_not_called_damaged(tmp_path, monkeypatch):
+    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda path, timeout: connect(path, timeout=0))
+    with closing(connect(store.path)) as file:
+        file.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ValueError, match="database is locked") as caught:
+            store.put([("a", {})])
+    cannot_be_used_now(str(caught.value))
+
+
+def test_a_full_disk_is_not_called_damage(tmp_path, monkeypatch):
+    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
+    connect = sqlite3.connect
+
+    def full(path, timeout):
+        file = connect(path, timeout=timeout)
+        file.execute("PRAGMA max_page_count=1")
+        return file
+
+    monkeypatch.setattr(sqlite3, "connect", full)
+    with pytest.raises(ValueError, match="is full") as caught:
+        store.put([("a", {"x": "x" * 100_000})])
+    cannot_be_used_now(str(caught.value))
+    assert store.rows() == {}
+
+
+def test_a_folder_is_not_called_a_damaged_store(tmp_path):
+    with pytest.raises(ValueError, match="unable to open") as caught:
+        RowStore(tmp_path, ABOUT)
+    cannot_be_used_now(str(caught.value))
+
+
 # Files that are no stores --------------------------------------------------------------------
 
 
@@ -89,14 +152,12 @@ def test_another_database_is_left_as_it_is(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["about", "other"]
 
 
-@pytest.mark.parametrize("what", ["folder", "text", "half", "index", "no table", "schema"])
+@pytest.mark.parametrize("what", ["text", "half", "index", "no table", "schema"])
 def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
     path = tmp_path / "rows.sqlite"
     store = RowStore(path, ABOUT)
     store.put([(f"{i:03}", {"x": i}) for i in range(300)])
-    if what == "folder":
-        path = tmp_path
-    elif what == "text":
+    if what == "text":
         path.write_text("dear diary, " * 100)
     elif what == "half":
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
@@ -106,12 +167,12 @@ def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
             about = "rows" if what != "index" else "sqlite_autoindex_rows_1"
             change = "sql = 'x', name = CAST(x'ff' AS TEXT)" if what == "schema" else "rootpage = 2"
             file.execute(f"UPDATE sqlite_master SET {change} WHERE name = ?", (about,))
-    before = path.read_bytes() if path.is_file() else None
+    before = path.read_bytes()
     with pytest.raises(
         ValueError, match=r"cannot be used as a store: .*\. Nothing was changed\. .*move it away"
     ):
         RowStore(path, ABOUT).rows()
-    assert (path.read_bytes() if path.is_file() else None) == before
+    assert path.read_bytes() == before
 
 
 # Origin --------------------------------------------------------------------------------------

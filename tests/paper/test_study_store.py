@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from lognmf import GraphNMF
 from lognmf.grid import store as grid_store
 from lognmf.grid.store import RowStore
 from lognmf.paper import store as paper_store
@@ -72,6 +73,29 @@ def test_merging_failures(tmp_path):
     assert len(here.rows(CELL)) == 2
 
 
+def test_cells_of_one_key_may_be_said_in_several_ways(tmp_path):
+    """A default that is given makes the same fits, so the rows belong together; none of them is damaged."""
+    default = GraphNMF().get_params()["tol"]
+    same = cell(Data("digits", 40), Noise(), "GNMF", options={"tol": default}, grid={"lam": (0.1, 1.0)})
+    assert same.key == CELL.key
+    store = StudyStore(tmp_path / "study.db")
+    store.put(ONE, DONE)
+    store.put(list(pieces(same, 1))[1], THERE)
+    assert store.remarks() == []
+    assert store.rows(CELL) == store.rows(same) == [*DONE.rows, *THERE.rows]
+
+
+def test_merging_a_version_with_another_default_of_a_varied_parameter(tmp_path, monkeypatch):
+    here, there = StudyStore(tmp_path / "here.db"), StudyStore(tmp_path / "there.db")
+    here.put(ONE, DONE)
+    parameters = paper_store.all_parameters
+    monkeypatch.setattr(paper_store, "all_parameters", lambda *given: {**parameters(*given), "lam": 7.0})
+    there.put(TWO, THERE)
+    here.merge(there.path)
+    assert here.remarks() == []
+    assert here.rows(CELL) == [*DONE.rows, *THERE.rows]
+
+
 def test_what_is_no_study(tmp_path):
     RowStore(tmp_path / "rows.sqlite", ABOUT)
     with pytest.raises(ValueError, match="holds rows of another run"):
@@ -94,8 +118,8 @@ DAMAGES = {
     "a lost row": "DELETE FROM results WHERE piece = 0",
     "another version": "UPDATE pieces SET version = 'x'; UPDATE results SET version = 'x'",
     "an error": "UPDATE pieces SET error = 'no' WHERE piece = 0",
-    "what it is about": "UPDATE cells SET spec = replace(spec, 'GNMF', 'NMF')",
-    "its parameters": "UPDATE cells SET parameters = '{}'",
+    "what it is about": "UPDATE pieces SET spec = replace(spec, 'GNMF', 'NMF')",
+    "its parameters": "UPDATE pieces SET parameters = '{}'",
     "its time": "UPDATE pieces SET seconds = 0 WHERE piece = 0",
     "where it was made": "UPDATE pieces SET made = '{}' WHERE piece = 0",
     "no text": "UPDATE results SET row = CAST(x'ff00' AS TEXT) WHERE piece = 0",

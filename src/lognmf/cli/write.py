@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from lognmf import metrics, plots
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
-from lognmf.files import is_working_folder, remove_abandoned, working_folder
+from lognmf.files import OLD, is_working_folder, remove_abandoned, working_folder
 from lognmf.grid.select import standings
 from lognmf.persistence import save_model
 from lognmf.report import write_page
@@ -136,12 +137,14 @@ def _new_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator[Path
     remove_abandoned(folder.parent)
     # Within an existing folder, which may be on a file system of its own.
     with working_folder(folder if folder.exists() else folder.parent) as hidden:
-        fresh, old = hidden / "new", hidden / "old"
+        fresh, old = hidden / "new", hidden / OLD
         fresh.mkdir()
         yield fresh
         check_folder(folder, force=force)
         if folder.exists():
             _replace_results(folder, fresh, old)
+            shutil.rmtree(old, ignore_errors=True)
+            remove_abandoned(folder, replaced=True)
         else:
             fresh.rename(folder)
 

@@ -151,20 +151,40 @@ def prepare_store(path: Path, schema: str, about: Mapping[str, Any]) -> None:
         (state,) = file.execute("PRAGMA integrity_check(1)").fetchone()
         if state != "ok":
             raise sqlite3.DatabaseError(state)
-    with opened(path) as file:  # now that the file is known to be ours: readers do not wait for writers
-        file.execute("PRAGMA journal_mode=WAL")
+    # Now that the file is known to be ours: readers do not wait for writers. While another run uses the file
+    # this cannot be switched on, and all works without it.
+    with opened(path, timeout=0) as file:
+        try:
+            file.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY:
+                raise
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
+def opened(path: Path, *, timeout: float = 60) -> Iterator[sqlite3.Connection]:
     """A connection to a store, for one transaction. What SQLite finds wrong is said in one sentence."""
     try:
-        with closing(sqlite3.connect(path, timeout=60)) as file, file:
+        with closing(sqlite3.connect(path, timeout=timeout)) as file, file:
             file.text_factory = lambda text: str(text, errors="replace")  # damage shows in the checksum
             yield file
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes what it cannot read
-        msg = (
-            f"{path} cannot be used as a store: {' '.join(str(error).split())}. Nothing was changed. If it "
-            "should be one, it is damaged: move it away and start again, or give another path."
+        advice = (
+            "If it should be one, it is damaged: move it away and start again, or give another path."
+            if _is_damage(error)
+            else "It may be in use, or the disk full or write-protected: see to that and start again, "
+            "or give another path."
         )
+        words = " ".join(str(error).split())
+        msg = f"{path} cannot be used as a store: {words}. Nothing was changed. {advice}"
         raise ValueError(msg) from error
+
+
+def _code(error: Exception) -> int:
+    """SQLite's number of an error; that of damage for what we find ourselves."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without details
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether the file itself is wrong (SQLITE_ERROR: a table or a column is missing), not its surroundings."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)

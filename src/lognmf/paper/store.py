@@ -18,12 +18,9 @@ from lognmf.report.environment import code_version
 
 _STUDY = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE cells (
-    cell TEXT PRIMARY KEY NOT NULL, spec TEXT NOT NULL, parameters TEXT NOT NULL
-);
 CREATE TABLE pieces (
     cell TEXT NOT NULL, piece INTEGER NOT NULL, version TEXT NOT NULL, error TEXT, seconds REAL NOT NULL,
-    made TEXT NOT NULL, checksum TEXT NOT NULL,
+    made TEXT NOT NULL, spec TEXT NOT NULL, parameters TEXT NOT NULL, checksum TEXT NOT NULL,
     PRIMARY KEY (cell, piece, version)
 );
 CREATE TABLE results (
@@ -39,17 +36,17 @@ SELECT
     json_extract(row, '$.seed') AS seed, json_extract(row, '$.accuracy') AS accuracy,
     json_extract(row, '$.nmi') AS nmi, json_extract(row, '$.purity') AS purity,
     json_extract(row, '$.normalized_cut') AS normalized_cut, json_extract(row, '$.objective') AS objective,
-    row, results.cell AS cell, piece, version
-FROM results JOIN cells USING (cell);
+    row, cell, piece, version
+FROM results JOIN pieces USING (cell, piece, version);
 """
 
-_FORMAT = {"format": "lognmf study 2"}
+_FORMAT = {"format": "lognmf study 3"}
 
 _PIECES = """
 SELECT
-    pieces.cell, pieces.piece, pieces.version, error, seconds, made, checksum, spec, parameters,
+    pieces.cell, pieces.piece, pieces.version, error, seconds, made, spec, parameters, checksum,
     place, row, arrays
-FROM pieces LEFT JOIN cells USING (cell) LEFT JOIN results USING (cell, piece, version)
+FROM pieces LEFT JOIN results USING (cell, piece, version)
 """
 _IN_ORDER = "ORDER BY pieces.cell, pieces.piece, pieces.rowid, place"
 
@@ -133,14 +130,13 @@ class StudyStore:
         with opened(self.path) as file:
             lines = file.execute(f"{_PIECES} {where} {_IN_ORDER}", values).fetchall()
         records = []
-        for (cell, number, version), group in itertools.groupby(lines, key=lambda line: line[:3]):
+        for (_, number, version), group in itertools.groupby(lines, key=lambda line: line[:3]):
             same = list(group)
-            error, seconds, made, check, spec, parameters = same[0][3:9]
             rows = tuple(line[9:] for line in same if line[9] is not None)
-            stored = _Stored(cell, number, version, error, seconds, made, spec, parameters, rows)
-            name = f"piece {number} of {spec}"
+            stored, check = _Stored(*same[0][:8], rows), same[0][8]
+            name = f"piece {number} of {stored.spec}"
             intact = check == checksum(*stored)
-            records.append(Record(stored.key, name, version, intact, stored, finished=error is None))
+            records.append(Record(stored.key, name, version, intact, stored, finished=stored.error is None))
         return records
 
     def _pieces(self, where: str = "", *values: Any) -> list[_Stored]:
@@ -220,10 +216,7 @@ def _put(file: sqlite3.Connection, stored: _Stored) -> None:
         and file.execute(f"SELECT 1 FROM pieces {same} AND error IS NULL", own).fetchone()
     ):
         return
-    file.execute(
-        "INSERT OR REPLACE INTO cells VALUES (?, ?, ?)", (stored.cell, stored.spec, stored.parameters)
-    )
     file.execute(f"DELETE FROM results {same}", own)
     file.executemany("INSERT INTO results VALUES (?, ?, ?, ?, ?, ?)", [(*own, *row) for row in stored.rows])
-    values = (*own, stored.error, stored.seconds, stored.made, checksum(*stored))
-    file.execute("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+    values = (*stored[:-1], checksum(*stored))
+    file.execute("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
