@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from PIL import Image
 
 from lognmf import datasets
+from lognmf.cli import apart
 from lognmf.cli.formats import FORMATS
 from lognmf.cli.read import read_data
 
@@ -577,6 +578,25 @@ def test_damage_that_crashes_the_readers_of_scipy(tmp_path, X):
     (tmp_path / "x.mtx").write_bytes(text.encode()[:-500] + b"\xff" * 500)
     with pytest.raises(ValueError, match=r"x\.mtx cannot be read as mtx: "):
         read_data(tmp_path / "x.mtx")
+
+
+CHILDREN = {
+    "killed": ("import os; os.kill(os.getpid(), 9)", ValueError, "was killed: the memory may not have been"),
+    "no memory": ("def loadmat(path): raise MemoryError('no 9 TB')", MemoryError, "no 9 TB"),
+    "no numpy": ("raise ImportError('no numpy')", ValueError, "x.mat cannot be read as mat: .*: no numpy"),
+    "crash": ("import os; os.abort()", ValueError, "it is damaged, and SciPy's reader crashed on it"),
+}
+
+
+@pytest.mark.parametrize(("code", "error", "told"), CHILDREN.values(), ids=CHILDREN)
+def test_only_a_crash_is_called_damage(tmp_path, X, monkeypatch, code, error, told):
+    """The process that reads the file starts with ``code``."""
+    program = f"import runpy, scipy.io as io\n{code}\nio.loadmat = loadmat\n"
+    (tmp_path / "child.py").write_text(f"{program}runpy.run_path({apart.__file__!r}, run_name='__main__')")
+    scipy.io.savemat(tmp_path / "x.mat", {"X": X})
+    monkeypatch.setattr(apart, "__file__", str(tmp_path / "child.py"))
+    with pytest.raises(error, match=told):
+        read_data(tmp_path / "x.mat")
 
 
 def test_labels_that_are_no_text(tmp_path, X):
