@@ -453,8 +453,28 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path, model):
 def test_a_model_that_unpacks_to_too_much(tmp_path, model, monkeypatch):
     path = save_model(model, tmp_path / "model.npz")
     monkeypatch.setenv("LOGNMF_MAX_BYTES", "100")
-    with pytest.raises(ValueError, match=r"model\.npz holds no model.*LOGNMF_MAX_BYTES=\d+"):
+    with pytest.raises(ValueError, match=r"model\.npz cannot be loaded: it needs .*LOGNMF_MAX_BYTES=\d+\.$"):
         load_model(path)
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "1 GB")
+    with pytest.raises(ValueError, match=r"model\.npz cannot be loaded: LOGNMF_MAX_BYTES must be a number"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("variable", [None, "9999999"])
+def test_a_model_that_packs_too_well_is_saved_as_it_is(tmp_path, X, monkeypatch, variable):
+    """Also where the variable allows more: the file may be loaded where nobody has set it."""
+    monkeypatch.setattr("lognmf.reading._ALWAYS", 10_000)
+    monkeypatch.setattr("lognmf.reading._RATIO", 5)
+    model = PlainNMF(3, max_iter=5, random_state=0).fit(X)
+    model.embedding_ = np.zeros((30_000, 3))
+    with monkeypatch.context() as saving:
+        saving.delenv("LOGNMF_MAX_BYTES", raising=False)
+        if variable:
+            saving.setenv("LOGNMF_MAX_BYTES", variable)
+        path = save_model(model, tmp_path / "model.npz")
+    monkeypatch.delenv("LOGNMF_MAX_BYTES", raising=False)
+    assert_same(load_model(path).embedding_, model.embedding_)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("cls", MODELS.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from lognmf.graph import check_graph
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
 from lognmf.parameters import check_sparse
-from lognmf.reading import check_npz, reason
+from lognmf.reading import LimitError, check_npz, reason, usual_bytes
 
 _FORMAT = 2
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -86,8 +87,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     _restore(type(model), text, arrays)  # nothing is written that could not be loaded
     arrays["json"] = np.array(json.dumps(text))
     arrays["checksum"] = np.array(_checksum(arrays))
-    with new_file(path, force=True) as fresh, fresh.open("xb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    with new_file(path, force=True) as fresh:
+        _write(fresh, arrays)
     return path
 
 
@@ -111,7 +112,8 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
     Raises
     ------
     ValueError, FileNotFoundError
-        If the file is missing, damaged or changed, or holds a class that is not listed.
+        If the file is missing, damaged or changed, holds a class that is not listed, or needs much more
+        memory than its size suggests and LOGNMF_MAX_BYTES does not allow it.
 
     See Also
     --------
@@ -136,6 +138,9 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
         name, version, _, _ = text["class"], text["format"], text["params"], text["fitted"]
     except (MemoryError, PermissionError):
         raise
+    except LimitError as error:
+        msg = f"{path} cannot be loaded: {reason(error)}."
+        raise ValueError(msg) from error
     except Exception as error:  # zip files, NumPy and JSON fail in many ways
         why = reason(error)
         msg = f"{path} holds no model: it was not written by lognmf.save_model, or is damaged ({why})."
@@ -157,6 +162,18 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
     except Exception as error:  # whatever a hand-made file gets wrong
         msg = f"{path} holds no {name} that this version of lognmf can use: {reason(error)}."
         raise ValueError(msg) from error
+
+
+def _write(path: Path, arrays: Mapping[str, Any]) -> None:
+    """The arrays in a file; compressed, unless it would unpack to more than `load_model` accepts."""
+    with path.open("x+b") as file:
+        np.savez_compressed(file, **arrays)
+        with zipfile.ZipFile(file) as archive:
+            needed = sum(member.file_size for member in archive.infolist())
+        if needed > usual_bytes(path.stat().st_size):
+            file.seek(0)
+            file.truncate()
+            np.savez(file, **arrays)
 
 
 def _checksum(arrays: Mapping[str, np.ndarray]) -> str:

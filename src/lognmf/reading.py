@@ -13,20 +13,31 @@ import numpy as np
 
 LIMIT_VARIABLE = "LOGNMF_MAX_BYTES"
 
+_ALWAYS, _RATIO = 1 << 28, 100
+"""Bytes of memory that any file may need, and how many for each of its own."""
 _LONGEST = 300
 _END_OF_ZIP, _ELSEWHERE = 22, 0xFFFF
 """Bytes of the last record of a zip file, and its number of files where another record has that."""
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
+class LimitError(ValueError):
+    """A file needs too much memory, or the variable that sets the limit is no number."""
+
+
+def usual_bytes(packed: int) -> int:
+    """Bytes that ``packed`` bytes may become unless LOGNMF_MAX_BYTES is set: 100 times as many or 256 MiB."""
+    return max(_ALWAYS, _RATIO * packed)
+
+
 def most_bytes(packed: int) -> int:
-    """Bytes that ``packed`` bytes may become: LOGNMF_MAX_BYTES, else 100 times as many or 256 MiB."""
+    """Bytes that ``packed`` bytes may become here."""
     named = os.environ.get(LIMIT_VARIABLE)
     if named is None:
-        return max(1 << 28, 100 * packed)
+        return usual_bytes(packed)
     if not named.isdecimal():
         msg = f"{LIMIT_VARIABLE} must be a number of bytes; got {named!r}."
-        raise ValueError(msg)
+        raise LimitError(msg)
     return int(named)
 
 
@@ -37,7 +48,7 @@ def check_unpacked(size: int, packed: int) -> None:
             f"it needs {size} bytes of memory, and a file of {packed} bytes may need at most {most}; if you "
             f"trust it, set the environment variable {LIMIT_VARIABLE}={size}"
         )
-        raise ValueError(msg)
+        raise LimitError(msg)
 
 
 def check_npy(stream: IO[bytes], size: int) -> None:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from PIL import Image
 
 from lognmf import datasets
+from lognmf.cli import apart
 from lognmf.cli.formats import FORMATS
 from lognmf.cli.read import read_data
 
@@ -533,6 +534,88 @@ def test_odd_metadata_of_pandas(tmp_path, metadata):
         read_data(tmp_path / "x.parquet")
 
 
+def write_parquet(path, columns, **options):
+    pa.parquet.write_table(pa.table(columns), path, **options)
+    return path
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """Columns that no reader may open: what a file costs must be known from its metadata."""
+    names, read_table = set(), pa.parquet.read_table
+
+    def checked(path, **options):
+        assert not names & set(options.get("columns") or names)
+        return read_table(path, **options)
+
+    monkeypatch.setattr(pa.parquet, "read_table", checked)
+    return names
+
+
+@pytest.mark.parametrize("role", ["feature", "label", "index"])
+@pytest.mark.parametrize("kind", ["list", "struct", "bytes", "bytes of one length"])
+def test_columns_of_no_use_are_never_read(tmp_path, unread, kind, role):
+    bytes_of_two = pa.array([b"ab", b"cd"], pa.binary(2))
+    values = {"list": [[0] * 9, []], "struct": [{"c": 1}, {"c": 2}], "bytes": [b"a", b""]}.get(
+        kind, bytes_of_two
+    )
+    table = pa.table({"a": [1.0, 2.0], "b": values})
+    if role == "index":
+        table = table.replace_schema_metadata({b"pandas": b'{"index_columns": ["b"]}'})
+    path = write_parquet(tmp_path / "x.parquet", table)
+    unread.add("b")
+    if role == "index":
+        assert read_data(path).feature_names == ("a",)
+    else:
+        told = {"feature": "Column 'b' of .* not numbers", "label": "Label column 'b' of .* or text"}[role]
+        with pytest.raises(ValueError, match=told):
+            read_data(path, "b" if role == "label" else None)
+
+
+ENCODINGS = {
+    "once": {},
+    "plain": {"use_dictionary": False},
+    "prefixes": {"use_dictionary": False, "column_encoding": {"a": "PLAIN", "kind": "DELTA_BYTE_ARRAY"}},
+}
+
+
+@pytest.mark.parametrize("options", ENCODINGS.values(), ids=ENCODINGS)
+def test_long_labels_that_are_repeated(tmp_path, monkeypatch, options):
+    """A label is stored once, and every sample has it: 40 times 10 kB, four bytes for each character."""
+    columns = {"a": np.ones(40), "kind": ["x" * 10_000] * 40}
+    path = write_parquet(tmp_path / "x.parquet", columns, **options)
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "1000000")
+    with pytest.raises(ValueError, match=r"x\.parquet cannot be read as parquet: it needs 16\d{5} bytes"):
+        read_data(path, "kind")
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "1700000")
+    assert read_data(path, "kind").y.tolist() == columns["kind"]
+
+
+def test_long_prefixes_of_labels_are_not_unpacked(tmp_path, monkeypatch, unread):
+    path = write_parquet(
+        tmp_path / "x.parquet", {"a": np.ones(400), "kind": ["x" * 10_000] * 400}, **ENCODINGS["prefixes"]
+    )
+    unread.add("kind")
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "1000000")
+    with pytest.raises(ValueError, match=r"cannot be read as parquet: it needs \d{7} bytes of memory"):
+        read_data(path, "kind")
+
+
+def test_one_long_label_of_a_csv(tmp_path, monkeypatch):
+    rows = [["a", "kind"], [1, "x" * 10_000], *([2, "y"] for _ in range(39))]
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "1000000")
+    with pytest.raises(ValueError, match=r"x\.csv cannot be read as csv: it needs 1600000 bytes of memory"):
+        read_data(write_rows(tmp_path / "x.csv", rows), "kind")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("options", ENCODINGS.values(), ids=ENCODINGS)
+def test_every_kind_of_text_is_a_label(tmp_path, kind, options):
+    columns = {"a": [1.0, 2.0], "kind": pa.array(["u", "ü"]).cast(kind)}
+    path = write_parquet(tmp_path / "x.parquet", columns, row_group_size=1, **options)
+    assert read_data(path, "kind").y.tolist() == ["u", "ü"]
+
+
 @pytest.mark.parametrize("labels", [[b"\xff", b"a"], [[1], [1, 2]]])
 def test_label_columns_of_bytes_and_lists(tmp_path, labels):
     pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "kind": labels}), tmp_path / "x.parquet")
@@ -577,6 +660,25 @@ def test_damage_that_crashes_the_readers_of_scipy(tmp_path, X):
     (tmp_path / "x.mtx").write_bytes(text.encode()[:-500] + b"\xff" * 500)
     with pytest.raises(ValueError, match=r"x\.mtx cannot be read as mtx: "):
         read_data(tmp_path / "x.mtx")
+
+
+CHILDREN = {
+    "killed": ("import os; os.kill(os.getpid(), 9)", ValueError, "was killed: the memory may not have been"),
+    "no memory": ("def loadmat(path): raise MemoryError('no 9 TB')", MemoryError, "no 9 TB"),
+    "no numpy": ("raise ImportError('no numpy')", ValueError, "x.mat cannot be read as mat: .*: no numpy"),
+    "crash": ("import os; os.abort()", ValueError, "it is damaged, and SciPy's reader crashed on it"),
+}
+
+
+@pytest.mark.parametrize(("code", "error", "told"), CHILDREN.values(), ids=CHILDREN)
+def test_only_a_crash_is_called_damage(tmp_path, X, monkeypatch, code, error, told):
+    """The process that reads the file starts with ``code``."""
+    program = f"import runpy, scipy.io as io\n{code}\nio.loadmat = loadmat\n"
+    (tmp_path / "child.py").write_text(f"{program}runpy.run_path({apart.__file__!r}, run_name='__main__')")
+    scipy.io.savemat(tmp_path / "x.mat", {"X": X})
+    monkeypatch.setattr(apart, "__file__", str(tmp_path / "child.py"))
+    with pytest.raises(error, match=told):
+        read_data(tmp_path / "x.mat")
 
 
 def test_labels_that_are_no_text(tmp_path, X):

@@ -15,8 +15,10 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-_REFUSED, _NOT_IMPLEMENTED = 3, 4
-"""Exit codes of the program; any other but 0 is a crash."""
+_REFUSED, _NOT_IMPLEMENTED, _NO_MEMORY = 3, 4, 5
+"""Exit codes of the program."""
+_FAILED, _KILLED = 1, -9
+"""Those of a Python that cannot start the program, and of one that was killed; any other but 0 is a crash."""
 
 
 def read_apart(path: Path) -> dict[str, Any]:
@@ -27,9 +29,15 @@ def read_apart(path: Path) -> dict[str, Any]:
         ran = subprocess.run(program, capture_output=True, text=True, errors="replace")
         if ran.returncode == _NOT_IMPLEMENTED:
             raise NotImplementedError(ran.stdout)
+        if ran.returncode == _NO_MEMORY:
+            raise MemoryError(ran.stdout)
         if ran.returncode:
-            refused = ran.returncode == _REFUSED
-            raise ValueError(ran.stdout if refused else "it is damaged, and SciPy's reader crashed on it")
+            told = {
+                _REFUSED: ran.stdout,
+                _FAILED: f"the process that reads it failed: {ran.stderr.strip().rpartition(chr(10))[2]}",
+                _KILLED: "the process that reads it was killed: the memory may not have been enough",
+            }
+            raise ValueError(told.get(ran.returncode, "it is damaged, and SciPy's reader crashed on it"))
         return _take(Path(folder))
 
 
@@ -66,7 +74,8 @@ def _main(path: str, folder: str) -> int:
         _leave({name: M for name, M in content.items() if not name.startswith("__")}, Path(folder))
     except Exception as error:
         sys.stdout.write(str(error) or type(error).__name__)
-        return _NOT_IMPLEMENTED if isinstance(error, NotImplementedError) else _REFUSED
+        codes = {NotImplementedError: _NOT_IMPLEMENTED, MemoryError: _NO_MEMORY}
+        return next((code for kind, code in codes.items() if isinstance(error, kind)), _REFUSED)
     return 0
 
 

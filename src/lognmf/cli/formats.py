@@ -87,6 +87,7 @@ def _read_csv(path: Path, labels: str | None, delimiter: str = ",") -> Dataset:
             "the data. Remove that column (pandas: to_csv(index=False)) or name it."
         )
         raise ValueError(msg)
+    _check_columns([field.type for field in columns.schema], names, labels, path)
     return _from_columns(columns, names, labels, path)
 
 
@@ -105,13 +106,36 @@ def _read_parquet(path: Path, labels: str | None) -> Dataset:
 
     with parsing(path):
         facts = parquet.read_metadata(path)
-        check_unpacked(8 * facts.num_rows * facts.num_columns, path.stat().st_size)
-        columns = parquet.read_table(path)
+        schema = facts.schema.to_arrow_schema()
         # The index that pandas stored is not a feature.
-        index = (columns.schema.pandas_metadata or {}).get("index_columns", [])
-        stored = [name for name in index if name in columns.column_names and name != labels]
-        columns = columns.drop_columns(stored)
-    return _from_columns(columns, columns.column_names, labels, path)
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        fields = [field for field in schema if field.name not in index or field.name == labels]
+    names = [field.name for field in fields]
+    _check_columns([field.type for field in fields], names, labels, path)
+    with parsing(path):
+        needed, repeated = _parquet_needs(facts, set(names))
+        check_unpacked(needed, path.stat().st_size)
+        columns = parquet.read_table(path, columns=names, read_dictionary=repeated)
+    return _from_columns(columns, names, labels, path)
+
+
+def _parquet_needs(facts: Any, names: set[str]) -> tuple[int, list[str]]:
+    """Bytes of memory for the columns ``names``, and those whose repeated text Arrow can store once."""
+    needed, texts, delta = 0, set(), set()
+    for group in map(facts.row_group, range(facts.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            if (name := chunk.path_in_schema) not in names:
+                continue
+            count = max(chunk.num_values, group.num_rows)
+            needed += 8 * count
+            if chunk.physical_type == "BYTE_ARRAY":
+                texts.add(name)
+                # A value may be stored as the length of what it shares with the one before.
+                shared = "DELTA_BYTE_ARRAY" in chunk.encodings
+                needed += chunk.total_uncompressed_size * (count if shared else 1)
+                if any(encoding.startswith("DELTA") for encoding in chunk.encodings):
+                    delta.add(name)  # not yet implemented in Arrow
+    return needed, sorted(texts - delta)
 
 
 def _first_row(path: Path, delimiter: str) -> list[str]:
@@ -129,21 +153,28 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+def _check_columns(kinds: list[Any], names: list[str] | None, labels: str | None, path: Path) -> None:
+    """Refuse columns of types that are neither features nor, for the one called ``labels``, labels."""
+    check_labels_exist(labels, names, path)
+    if names and labels is not None and names.count(labels) > 1:
+        msg = f"{path} has {names.count(labels)} columns called {labels!r}: rename all but the labels."
+        raise ValueError(msg)
+    for j, kind in enumerate(kinds):
+        if names and names[j] == labels:
+            _check_label_type(kind, names[j], path)
+        else:
+            _check_numbers(kind, f"{names[j]!r}" if names else f"{j + 1}", path)
+
+
 def _from_columns(columns: Any, names: list[str] | None, labels: str | None, path: Path) -> Dataset:
-    """X from the columns of an arrow table, without the one called ``labels``."""
+    """X from the checked columns of an arrow table, without the one called ``labels``."""
     import pyarrow as pa
 
-    check_labels_exist(labels, names, path)
     kept = list(range(columns.num_columns))
     y = None
     if names and labels in names:
-        if names.count(labels) > 1:
-            msg = f"{path} has {names.count(labels)} columns called {labels!r}: rename all but the labels."
-            raise ValueError(msg)
         position = kept.pop(names.index(labels))
         y = _label_column(columns.column(position), labels, path)
-    for j in kept:
-        _check_numbers(columns.schema.field(j).type, f"{names[j]!r}" if names else f"{j + 1}", path)
     single = bool(kept) and all(columns.schema.field(j).type == pa.float32() for j in kept)
     dtype = pa.float32() if single else pa.float64()
     X = np.empty((columns.num_rows, len(kept)), dtype=dtype.to_pandas_dtype())
@@ -155,9 +186,8 @@ def _from_columns(columns: Any, names: list[str] | None, labels: str | None, pat
 def _check_numbers(kind: Any, column: str, path: Path) -> None:
     from pyarrow import types
 
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    if not any(test(kind) for test in tests):
-        text = str(kind) in ("string", "large_string") or "dictionary" in str(kind)
+    if not _is_numeric(kind):
+        text = _is_text(kind) or types.is_dictionary(kind)
         msg = (
             f"Column {column} of {path} holds {'text' if text else f'{kind} values'}, not numbers: name it "
             "with --labels if it is the label of each sample, or remove it."
@@ -165,19 +195,46 @@ def _check_numbers(kind: Any, column: str, path: Path) -> None:
         raise ValueError(msg)
 
 
-def _label_column(column: Any, name: str, path: Path) -> np.ndarray:
+def _check_label_type(kind: Any, name: str, path: Path) -> None:
     from pyarrow import types
 
-    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if not (_is_numeric(kind) or _is_text(kind) or types.is_temporal(kind)):
         msg = f"Label column {name!r} of {path} holds {kind} values; labels must be numbers or text."
         raise ValueError(msg)
+
+
+def _is_numeric(kind: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return any(test(kind) for test in tests)
+
+
+def _is_text(kind: Any) -> bool:
+    return str(kind) in ("string", "large_string", "string_view")
+
+
+def _label_column(column: Any, name: str, path: Path) -> np.ndarray:
+    with parsing(path):
+        # NumPy's text has four bytes per character, and as many for every label as for the longest.
+        check_unpacked(4 * len(column) * _longest(column), path.stat().st_size)
     values = column.to_pylist()
     empty = sum(value is None or value == "" for value in values)
     if empty:
         msg = f"Label column {name!r} of {path} has {empty} empty entries; every sample needs a label."
         raise ValueError(msg)
     return np.asarray(values, dtype=None if all(isinstance(v, int | float) for v in values) else str)
+
+
+def _longest(column: Any) -> int:
+    """Characters of the longest text in a column; 0 where it holds none."""
+    import pyarrow as pa
+    from pyarrow import compute, types
+
+    parts = [part.dictionary if types.is_dictionary(part.type) else part for part in column.chunks]
+    texts = [part.cast(pa.large_string()) for part in parts if _is_text(part.type)]
+    return max((compute.max(compute.utf8_length(text)).as_py() or 0 for text in texts), default=0)
 
 
 # Arrays --------------------------------------------------------------------------------
