@@ -97,7 +97,9 @@ def test_a_store_opens_while_another_run_reads_it(tmp_path, monkeypatch):
 
 
 def cannot_be_used_now(error):
-    assert re.search(r"cannot be used as a store: .*\. Nothing was changed\. .*in use, .* or give another", error)
+    assert re.search(
+        r"cannot be used as a store: .*\. Nothing was changed\. .*in use, .* or give another", error
+    )
     assert "damaged" not in error
     assert "away" not in error
 

@@ -186,5 +186,5 @@ def _code(error: Exception) -> int:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether the file itself is wrong (SQLITE_ERROR: a table or a column is missing), not its surroundings."""
+    """Whether the file itself is wrong (SQLITE_ERROR: a table or a column is missing), not its place."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)

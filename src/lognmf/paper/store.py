@@ -133,7 +133,7 @@ class StudyStore:
         for (_, number, version), group in itertools.groupby(lines, key=lambda line: line[:3]):
             same = list(group)
             rows = tuple(line[9:] for line in same if line[9] is not None)
-            stored, check = _Stored(*same[0][:8], rows), same[0][8]
+            stored, check = _Stored._make((*same[0][:8], rows)), same[0][8]
             name = f"piece {number} of {stored.spec}"
             intact = check == checksum(*stored)
             records.append(Record(stored.key, name, version, intact, stored, finished=stored.error is None))
