@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from lognmf.core import starts
 from lognmf.core.starts import STARTS, batch
 
 
@@ -37,6 +38,20 @@ def test_nndsvd_scales_with_the_data(rng):
     small, large = (STARTS["nndsvda"](scale * X, 4, np.random.RandomState(0)) for scale in (1.0, 1e6))
     for F, G in zip(small, large, strict=True):
         np.testing.assert_allclose(1e3 * F, G, rtol=1e-6)
+
+
+def test_nndsvdar_fills_with_little(rng):
+    """Every zero becomes a number above 0 and up to a hundredth of the factor's mean."""
+    X = rng.random((60, 40)) * (rng.random((60, 40)) < 0.3)
+    bare = starts._nndsvd(X, 4, np.random.RandomState(0))
+    filled = STARTS["nndsvdar"](X, 4, np.random.RandomState(0))
+    for before, after in zip(bare, filled, strict=True):
+        fresh, most = after[before == 0], before.mean() / 100
+        assert len(fresh) > 20
+        assert (fresh > 0).all()
+        assert 0.8 * most < fresh.max() <= most
+        assert fresh.min() < 0.2 * most
+        np.testing.assert_array_equal(after[before > 0], before[before > 0])
 
 
 def test_nndsvdar_starts_near_the_data(rng):

@@ -143,6 +143,26 @@ def test_a_tiny_piece_joins_the_nearest_cluster(near, form, rng):
     assert found[3] == found[near]
 
 
+@pytest.mark.parametrize(
+    ("large", "small", "few", "near"),
+    [
+        ([20, 0, 0], [0, 4, 0], [6, 4, 3], 1),  # nearer to the small mean, a larger product with the other
+        ([1.2, 0, 0], [0, 1, 0], [0.5, 0.5, 0.3], 1),  # halves of squared norms decide
+        ([1.2, 0, 0], [0, 1, 0], [0.75, 0.5, 0.3], 0),
+    ],
+)
+def test_nearness_is_distance(large, small, few, near, rng):
+    """Whatever the norms of the means."""
+    spread = 0.02 * np.linalg.norm(small)
+    groups = np.repeat([large, small], 60, axis=0) + spread * rng.normal(size=(120, 3))
+    X = np.concatenate([groups, few + 1e-4 * rng.random((4, 3))])
+    W = sp.block_diag([knn_graph(X[:120], 5), knn_graph(X[120:], 3)], format="csr")
+    _, V = spectral(X, 2, np.random.RandomState(0), W)
+    labels = V.argmax(axis=1)
+    assert set(labels[120:]) == {labels[60 * near]}
+    assert labels[0] != labels[60]
+
+
 def test_curves_are_quick():
     """Hundreds of pieces and almost equal eigenvalues: nothing must run away (it took minutes)."""
     t = np.sort(np.random.default_rng(1).random(4000))
