@@ -35,7 +35,8 @@ FOUND = [
     {"model": "LS-NMF", "p": 13, "missing": "mask", "unit_components": True, "beta": 0.1, "max_iter": 5},
     {"model": "RLS-NMF", "dtype": "float32", "solver": "cd", "alpha": 1e-12, "beta": 1e12, "max_iter": 20}
     | {"also": "again"},
-    {"model": "RMNMF", "n": 5, "dtype": "int64", "also": "weights of a grid", "mu": 1000.0, "max_iter": 5},
+    {"model": "RMNMF", "n": 5, "dtype": "int64", "also": "weights of a grid", "init": "scaled", "mu": 1000.0}
+    | {"max_iter": 5},
 ]
 
 
