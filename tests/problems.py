@@ -64,6 +64,16 @@ def factors(rng, X, B, k, pattern=None):
     return (U, V) if pattern is None else (like(U, pattern), like(V, pattern))
 
 
+def weights(cls):
+    """Numbers for the weights of a model that would choose them itself."""
+    numbers = {"alpha": 0.01, "beta": 0.001, "gamma": 1.0, "lam": 0.1}
+    return {name: numbers[name] for name in cls._weights} if cls._auto else {}
+
+
+PLAIN = {"solver": "mu", "unit_components": False, "scale": 1.0}
+"""The paper's updates, free scale and plain objective."""
+
+
 def make(cls, n_components, **options):
     """``cls`` with those of the options it has."""
     return cls(n_components, **{name: v for name, v in options.items() if name in cls().get_params()})

@@ -17,7 +17,7 @@ from lognmf import MODELS, LogSparseNMF, PlainNMF, RobustLogSparseNMF, knn_graph
 from lognmf.persistence import _checksum
 
 ESTIMATORS = [LogSparseNMF, RobustLogSparseNMF]
-SETTINGS = {"n_components": 3, "max_iter": 15, "eval_every": 4, "random_state": 0}
+SETTINGS = {"n_components": 3, "lam": 0.1, "max_iter": 15, "eval_every": 4, "random_state": 0}
 NAMES = [f"pixel {j} α" for j in range(8)]
 
 INPUTS = {

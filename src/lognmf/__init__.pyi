@@ -25,5 +25,6 @@ from .norms import shrink_l2_log as shrink_l2_log
 from .norms import shrink_l21 as shrink_l21
 from .persistence import load_model as load_model
 from .persistence import save_model as save_model
+from .preprocessing import normalize as normalize
 
 __version__: str

@@ -220,6 +220,8 @@ def _check_fitted(model: Any) -> None:
     for name, shape in (shapes | {"combination_": (n, k)}).items():
         if hasattr(model, name):
             _check_array(name, getattr(model, name), shape, 0.0)
+    if hasattr(model, "is_outlier_"):
+        _check_array("is_outlier_", np.asarray(model.is_outlier_, dtype=np.uint8), (n,), 0.0)
     evaluations = len(model.history_["objective"])
     for name, column in model.history_.items():
         _check_array(f"history_[{name!r}]", column, (evaluations,), -np.inf)
@@ -232,6 +234,8 @@ def _check_fitted(model: Any) -> None:
         "reconstruction_err_": type(model.reconstruction_err_) is float and model.reconstruction_err_ >= 0,
         "stop_reason_": type(model.stop_reason_) is str,
     }
+    used = [f"{name}_" for name in (*model._auto, *(["scale"] if hasattr(model, "scale") else []))]
+    checks |= {name: type(value := getattr(model, name)) is float and 0 <= value < np.inf for name in used}
     wrong = [name for name, right in checks.items() if not right]
     if wrong:
         msg = f"{wrong[0]} is not what a fit sets: got {getattr(model, wrong[0])!r}"

@@ -349,7 +349,7 @@ class TestNesting:
             WeightedNMF(4, **options),
             GraphNMF(4, lam=0.0, **options),
             GraphNMF(4, graph=None, **options),
-            LogSparseNMF(4, alpha=0, beta=0, lam=0, unit_components=False, **options),
+            LogSparseNMF(4, alpha=0, beta=0, lam=0, solver="mu", unit_components=False, **options),
         ):
             other.fit(data, U0=U0, V0=V0)
             np.testing.assert_array_equal(other.components_, plain.components_)
@@ -371,7 +371,8 @@ class TestNesting:
         X, U0, V0, _ = draw(rng, 25, 12, 4)
         data, options = FORMATS[fmt](X), {"tol": 0, "max_iter": steps, "lam": lam}
         one = GraphNMF(4, **options).fit(data, U0=U0, V0=V0)
-        other = LogSparseNMF(4, alpha=0, beta=0, unit_components=False, **options).fit(data, U0=U0, V0=V0)
+        other = LogSparseNMF(4, alpha=0, beta=0, solver="mu", unit_components=False, **options)
+        other.fit(data, U0=U0, V0=V0)
         np.testing.assert_array_equal(one.components_, other.components_)
         np.testing.assert_array_equal(one.embedding_, other.embedding_)
         assert one.objective_ == other.objective_
@@ -383,7 +384,10 @@ class TestNesting:
                 (PlainNMF, {}),
                 (WeightedNMF, {}),
                 (GraphNMF, {"lam": 0.0}),
-                (LogSparseNMF, {"alpha": 0, "beta": 0, "lam": 0, "unit_components": False, "init": "random"}),
+                (
+                    LogSparseNMF,
+                    {"alpha": 0, "beta": 0, "init": "random", "solver": "mu", "unit_components": False},
+                ),
             )
         ]
         for V in fits[1:]:

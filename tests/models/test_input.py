@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import MODELS, knn_graph
-from problems import make, monotone, samples, start
+from problems import make, monotone, samples, start, weights
 
 n, p = 12, 6
 GOOD = np.arange(n * p, dtype=float).reshape(n, p) % 7
@@ -241,7 +241,7 @@ def test_float32_is_near_float64(cls, rng):
     X = samples(rng, 40, 20)
     steps = 50 if monotone(cls) else 10  # an augmented Lagrangian method amplifies rounding
     double, single = (
-        cls(3, max_iter=steps, tol=0).fit(X.astype(dtype), **start(cls, X, 3))
+        cls(3, max_iter=steps, tol=0, **weights(cls)).fit(X.astype(dtype), **start(cls, X, 3))
         for dtype in (np.float64, np.float32)
     )
     np.testing.assert_allclose(single.embedding_, double.embedding_, atol=2e-3)

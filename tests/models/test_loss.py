@@ -28,7 +28,8 @@ def counts(rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_objective_falls(cls, make, dtype, counts):
     model = cls(3, **LOSS).fit(make(counts.astype(dtype)))
-    assert (np.diff(model.history_["objective"]) < 0).all()
+    objective = model.history_["objective"]
+    assert (np.diff(objective) <= (0 if dtype == np.float64 else 1e-6) * objective[:-1]).all()
     assert model.embedding_.dtype == model.components_.dtype == dtype
     reconstruction = model.inverse_transform(model.embedding_)
     np.testing.assert_allclose(np.linalg.norm(counts - reconstruction), model.reconstruction_err_, rtol=1e-5)
@@ -83,7 +84,7 @@ def test_scikit_learns_weights(rng):
     """The note in `LogSparseNMF` on the same objective there, from one start to one minimum."""
     (n, p, k), (alpha, beta) = (15, 9, 2), (0.7, 0.3)
     X, U0, V0 = rng.random((n, p)), rng.random((p, k)), rng.random((n, k))
-    ours = LogSparseNMF(k, alpha=alpha, beta=beta, lam=0, penalty="l1", unit_components=False)
+    ours = LogSparseNMF(k, alpha=alpha, beta=beta, lam=0, penalty="l1", unit_components=False, scale=1.0)
     ours.set_params(solver="cd", max_iter=5000, tol=1e-12).fit(X, U0=U0, V0=V0)
     scikit_learn = NMF(k, init="custom", l1_ratio=1, max_iter=20000, tol=1e-12)
     scikit_learn.set_params(alpha_H=alpha / (2 * n), alpha_W=beta / (2 * p))

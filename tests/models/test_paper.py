@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import oracle
 from lognmf import LogSparseNMF, RobustLogSparseNMF, knn_graph, shrink_l2_log
-from problems import samples
+from problems import PLAIN, samples
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
 FORMATS = {
@@ -51,7 +51,7 @@ def test_log_sparse(seed, weights, penalty, fmt, steps):
     rng = np.random.default_rng(seed)
     X = samples(rng, 14, 10, density=0.6)
     weights = dict(zip(("alpha", "beta", "lam"), weights, strict=True)) | {"penalty": penalty}
-    model = LogSparseNMF(3, **weights, unit_components=False, tol=0, max_iter=steps, n_neighbors=4)
+    model = LogSparseNMF(3, **weights, **PLAIN, tol=0, max_iter=steps, n_neighbors=4)
     assert_equals_oracle(model, X, FORMATS[fmt](X), *start(rng, X, 3), weights)
 
 
@@ -72,7 +72,7 @@ def test_robust(seed, weights, penalty, row_norm, fmt, steps, scaled):
         V0 *= 0.2
     weights = dict(zip(("alpha", "beta", "lam", "gamma"), weights, strict=True))
     weights |= {"penalty": penalty, "row_norm": row_norm}
-    model = RobustLogSparseNMF(3, **weights, unit_components=False, tol=0, max_iter=steps, n_neighbors=4)
+    model = RobustLogSparseNMF(3, **weights, **PLAIN, tol=0, max_iter=steps, n_neighbors=4)
     U, V = assert_equals_oracle(model, X, FORMATS[fmt](X), U0, V0, weights)
     S = oracle.shrink(X.T - U @ V.T, weights["gamma"] / 2, row_norm).T
     np.testing.assert_allclose(model.outliers(), S, atol=1e-10)
@@ -86,7 +86,7 @@ def test_s_is_not_made_from_the_new_basis(rng):
     X = samples(rng, 20, 8)
     U0, V0 = start(rng, X, 2)
     weights = {"alpha": 0.01, "beta": 0.01, "lam": 0.1, "gamma": 0.05}
-    model = RobustLogSparseNMF(2, **weights, unit_components=False, tol=0, max_iter=1)
+    model = RobustLogSparseNMF(2, **weights, **PLAIN, tol=0, max_iter=1)
     assert_equals_oracle(model, X, X, U0, V0, weights)
     assert (model.outlier_share_ > 0).any()
 
@@ -111,7 +111,7 @@ class TestNesting:
 
     def test_without_sparsity_it_is_gnmf(self, X, UV):
         lam, T = 5.0, 30
-        options = {"unit_components": False, "tol": 0, "max_iter": T}
+        options = {**PLAIN, "tol": 0, "max_iter": T}
         model = LogSparseNMF(4, alpha=0, beta=0, lam=lam, **options).fit(X, **UV)
         U, V, W = UV["U0"], UV["V0"], model.graph_.toarray()
         D = np.diag(W.sum(axis=1))
@@ -125,7 +125,7 @@ class TestNesting:
         from sklearn.decomposition import non_negative_factorization
 
         T = 20
-        options = {"unit_components": False, "tol": 0, "max_iter": T}
+        options = {**PLAIN, "tol": 0, "max_iter": T}
         model = LogSparseNMF(4, alpha=0, beta=0, lam=0, **options).fit(X, **UV)
         # Theirs updates V first; so hand it our V₀ and the U that one of our half steps makes.
         U0, V0 = UV["U0"], UV["V0"]

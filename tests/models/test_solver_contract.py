@@ -13,7 +13,7 @@ from lognmf.core.arrays import product
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from models.test_input import DEGENERATE
-from problems import peak_numbers, samples
+from problems import peak_numbers, samples, weights
 
 CHOICES = {"solver": SOLVERS, "penalty": PENALTIES, "row_norm": ROW_NORMS, "unit_components": (False, True)}
 
@@ -26,7 +26,7 @@ def variants():
             options = {key: list(values) for key, values in CHOICES.items() if key in params}
             for values in itertools.product(*options.values()):
                 label = "-".join((name, *map(str, values)))
-                yield pytest.param(cls, dict(zip(options, values, strict=True)), id=label)
+                yield pytest.param(cls, dict(zip(options, values, strict=True)) | weights(cls), id=label)
 
 
 each = pytest.mark.parametrize(("cls", "options"), list(variants()))
@@ -116,16 +116,16 @@ class TestContract:
     ("name", "unit_components"),
     [("NMF", None), ("GNMF", None), *itertools.product(("LS-NMF", "RLS-NMF"), (False, True))],
 )
-@pytest.mark.parametrize("weights", [{}, dict.fromkeys(("alpha", "beta", "lam"), 0.0), {"lam": 100.0}])
-def test_degenerate_data(case, name, unit_components, weights, rng):
+@pytest.mark.parametrize("given", [{}, dict.fromkeys(("alpha", "beta", "lam"), 0.0), {"lam": 100.0}])
+def test_degenerate_data(case, name, unit_components, given, rng):
     """The new combinations; tests/models/test_input.py has the others."""
     cls = MODELS[name]
     params = cls().get_params()
     X = DEGENERATE[case](rng)
-    weights = {key: value for key, value in weights.items() if key in params}
+    given = weights(cls) | {key: value for key, value in given.items() if key in params}
     for solver in SOLVERS if unit_components else ["cd"]:
         options = (
-            weights
+            given
             | ({} if unit_components is None else {"unit_components": unit_components})
             | {"solver": solver}
         )
@@ -194,6 +194,6 @@ def test_memory(name, solver, unit_components, rng):
     """Beyond X at most 12·(n + p)·k numbers, as for every model (tests/models/test_behaviour.py)."""
     n, p, k = 300, 500, 10
     X = rng.random((n, p))
-    options = {"init": "scaled", "graph": None, "lam": 0.0, "max_iter": 30, "random_state": 0}
+    options = weights(MODELS[name]) | {"init": "scaled", "graph": None, "max_iter": 30, "random_state": 0}
     model = MODELS[name](k, solver=solver, unit_components=unit_components, **options)
     assert peak_numbers(model, X) <= 12 * (n + p) * k

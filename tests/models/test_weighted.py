@@ -6,13 +6,14 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 import oracle_baselines as oracle
 from lognmf import MODELS, LogSparseNMF, knn_graph
 from lognmf.models import WeightedNMF
-from problems import samples
+from problems import PLAIN, samples, weights
 
 seeds = st.integers(0, 2**16)
 TAKE_MASKS = [WeightedNMF, LogSparseNMF]
@@ -79,7 +80,7 @@ class TestOracle:
         W = knn_graph(X, 4)
         data, mask = (sp.csr_array(X), sp.csr_array(M)) if sparse else (X, M)
         weights = {"alpha": alpha, "beta": beta, "lam": lam}
-        options = {"unit_components": False, "graph": W, "tol": 0, "max_iter": steps}
+        options = {**PLAIN, "graph": W, "tol": 0, "max_iter": steps}
         model = LogSparseNMF(3, **weights, **options).fit(data, mask=mask, **start)
         U, V = oracle.wnmf(X.T, start["U0"], start["V0"], steps, M.T, **weights, W=W.toarray())
         np.testing.assert_allclose(model.components_, U.T, rtol=1e-10, atol=1e-10)
@@ -405,8 +406,9 @@ class TestTransform:
 class TestCompany:
     def test_float32(self, cls, rng):
         X, M, start = draw(rng)
-        single = cls(3, max_iter=50, tol=0).fit(holes(X, M).astype(np.float32), **start)
-        double = cls(3, max_iter=50, tol=0).fit(holes(X, M), **start)
+        model = cls(3, max_iter=50, tol=0, **weights(cls))
+        single = clone(model).fit(holes(X, M).astype(np.float32), **start)
+        double = clone(model).fit(holes(X, M), **start)
         assert single.components_.dtype == single.embedding_.dtype == np.float32
         np.testing.assert_allclose(single.embedding_, double.embedding_, atol=2e-3)
         np.testing.assert_allclose(single.objective_, double.objective_, rtol=1e-3)

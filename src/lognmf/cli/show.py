@@ -60,7 +60,7 @@ class FitProgress:
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Set the length of the bar."""
-        self.progress.update(self.task, total=estimator._iteration_limit())
+        self.progress.update(self.task, total=estimator.max_iter)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Nothing to do: the bar moves after each evaluation."""
@@ -69,7 +69,7 @@ class FitProgress:
         """Move on by the iterations of one evaluation; the last one may have fewer."""
         if context.parent is not None:
             done = (context.task_id + 1) * estimator.eval_every
-            self.progress.update(self.task, completed=min(done, estimator._iteration_limit()))
+            self.progress.update(self.task, completed=min(done, estimator.max_iter))
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Leave the bar full: a fit that has converged early is complete."""

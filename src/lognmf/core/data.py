@@ -45,11 +45,13 @@ class Data(Protocol):
 class InMemory:
     """A dense array, CSR matrix or torch tensor ``X`` (n, p), the only block of its data.
 
-    ``M`` (n, p) holds weights of the entries, or is None where all are 1. Entries of weight 0 are 0 in X.
+    ``M`` (n, p) holds weights of the entries, or is None where all are 1. Entries of weight 0 are 0 in X. The
+    data are ``X / unit``, which is never formed: products are divided instead.
     """
 
     X: Matrix
     M: Matrix | None = None
+    unit: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,16 +69,19 @@ class InMemory:
 
     def times(self, U: Array) -> Array:
         """``X @ U_b`` for every setting: (p, B, k) → (n, B, k)."""
-        return product(self.X, U)
+        return self._divided(product(self.X, U))
 
     def t_times(self, F: Array) -> Array:
         """``Xᵀ @ F_b`` for every setting: (n, B, k) → (p, B, k)."""
-        return product_t(self.X, F)
+        return self._divided(product_t(self.X, F))
 
     @cached_property
     def squared_norms(self) -> Array:
         """``‖x_i‖²`` of every sample, (n,)."""
-        return squared_row_norms(self.X)
+        if self.unit == 1:
+            return squared_row_norms(self.X)
+        blocks = [squared_row_norms(self.rows(some)) for some in few_rows(self.X)]
+        return namespace(blocks[0]).concat(blocks)
 
     @cached_property
     def weighted(self) -> InMemory:
@@ -85,14 +90,28 @@ class InMemory:
         if M is None:
             return self
         if sp.issparse(M):
-            return InMemory(sp.csr_array(M.multiply(self.X)))
+            return InMemory(sp.csr_array(M.multiply(self.X)), unit=self.unit)
         binary = bool(namespace(M).all((M == 0) | (M == 1)))
-        return InMemory(self.X if binary else M * self.X)
+        return InMemory(self.X if binary else M * self.X, unit=self.unit)
 
-    def dense_rows(self, rows: slice) -> Array:
+    def rows(self, some: slice) -> Matrix:
+        """A few rows."""
+        block = self.X[some, :]
+        if self.unit == 1:
+            return block
+        # SciPy would make float64 of float32.
+        return stored_like(block, block.data / self.unit) if sp.issparse(block) else block / self.unit
+
+    def dense_rows(self, some: slice) -> Array:
         """A few rows as a dense array."""
-        block = self.X[rows, :]
+        block = self.rows(some)
         return block.toarray() if sp.issparse(block) else block
+
+    def _divided(self, F: Array) -> Array:
+        """A product with X as one with the data."""
+        if self.unit != 1:
+            F /= self.unit
+        return F
 
     def take_rows(self, index: np.ndarray) -> InMemory:
         """The samples ``index``."""
@@ -100,7 +119,7 @@ class InMemory:
         def rows(F: Matrix) -> Matrix:
             return F[index] if sp.issparse(F) else take(F, index, axis=0)
 
-        return InMemory(rows(self.X), None if self.M is None else rows(self.M))
+        return InMemory(rows(self.X), None if self.M is None else rows(self.M), self.unit)
 
 
 def in_memory(data: Data) -> InMemory:
@@ -123,6 +142,13 @@ def row_blocks(M: Matrix) -> Iterator[slice]:
     """Rows of ``M`` (n, p) a few at a time; all at once if it is sparse."""
     n, p = M.shape
     step = n if sp.issparse(M) else max(1, BLOCK_NUMBERS // p)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def few_rows(X: Matrix) -> Iterator[slice]:
+    """Rows of ``X`` (n, p) a few at a time, also if it is sparse, where a copy of all is too much."""
+    n, p = X.shape
+    step = max(1, BLOCK_NUMBERS // 8 * n // max(1, X.nnz if sp.issparse(X) else n * p))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 

@@ -76,6 +76,10 @@ class Rule(Steps, Protocol):
     by_sample: ClassVar[int]
     """How many arrays of ``aux``, the first ones, run over the samples in axis 0, or have no rows at all."""
 
+    @property
+    def degree(self) -> int:
+        """Degree of the objective in X, apart from weights: if X is doubled, it is ``2**degree`` as large."""
+
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step, given first factors; they stay as they are."""
 
@@ -111,6 +115,7 @@ class LeastSquaresRule(ABC):
     data: InMemory
 
     by_sample: ClassVar[int] = 1
+    degree: ClassVar[int] = 2
 
     @abstractmethod
     def start(self, U: Array, V: Array) -> State:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,10 +36,13 @@ from lognmf.grid.plan import (
     place,
     same_problems,
 )
+from lognmf.grid.progress import Report
 from lognmf.grid.store import RowStore
 from lognmf.models.engine import Factors, Fits, draw, fit_batch
+from lognmf.models.scale import in_units
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
+from lognmf.models.weights import AUTO
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,7 +207,7 @@ def fit_grid(
         if keys[leader] in cached:
             for j in others:
                 cached.setdefault(keys[j], copied(cached[keys[leader]], pairs[j]))
-    report = _Report(len(pairs), on_batch, verbose)
+    report = Report(len(pairs), on_batch, verbose)
     run = _Run(estimator, data, graphs, classes, n_clusters)
     missing = [i for i in repetitions if keys[i] not in cached]
     waiting = followers(estimator, pairs, repetitions, run.largest_residual) if missing else {}
@@ -246,6 +248,7 @@ class _Run:
     classes: np.ndarray | None
     n_clusters: int | None
     _first: dict[tuple[Any, ...], Factors] = field(default_factory=dict)
+    _scaled: dict[Any, tuple[InMemory, float]] = field(default_factory=dict)
 
     def rows(self, pairs: list[Pair], *, watched: bool) -> tuple[list[dict[str, Any]], list[bool]]:
         """Rows of one batch, which differ in weights and seed alone.
@@ -254,14 +257,16 @@ class _Run:
         """
         start = time.perf_counter()
         model = clone(self.estimator).set_params(**pairs[0][0])
+        data, unit = self._in_units(model)
         drawn = [self._start(model, seed) for _, seed in pairs]
         varied = [name for name in model._weights if name in pairs[0][0]]
         fits = fit_batch(
             model,
-            self.data,
+            data,
             self.graphs,
             (join([U for U, _ in drawn]), join([V for _, V in drawn])),
-            max_iter=model._iteration_limit(),
+            unit=unit,
+            max_iter=model.max_iter,
             settings=len(pairs),
             weights={name: [setting[name] for setting, _ in pairs] for name in varied},
             wrap=Watched if watched else None,
@@ -276,6 +281,7 @@ class _Run:
             "sparseness_U": scores.hoyer_sparseness(U),
             "sparseness_V": scores.hoyer_sparseness(V),
             "n_outliers": outliers,
+            **{f"{name}_": fits.weights[name] for name in model._auto if pairs[0][0][name] == AUTO},
             **self._scores(V, [seed for _, seed in pairs]),
         }
         seconds = (time.perf_counter() - start) / len(pairs)
@@ -292,19 +298,29 @@ class _Run:
     def largest_residual(self, setting: dict[str, Any], seed: int) -> tuple[Any, float]:
         """The data fit of a setting, and the largest residual of any sample at its start."""
         model = clone(self.estimator).set_params(**setting)
+        data, _ = self._in_units(model)
         U, V = model._prepare(*self._start(model, seed))
         weights = {name: like([float(getattr(model, name))] * V.shape[1], V) for name in model._weights}
-        rule = model._rule(self.data, None, weights)
+        rule = model._rule(data, None, weights)
         state = rule.start(U, V)
-        squared = rule.problem.fit.squared_residuals(self.data, *rule.factors(state))
+        squared = rule.problem.fit.squared_residuals(data, *rule.factors(state))
         return rule.problem.fit.take(np.array([0])), math.sqrt(float(to_numpy(squared).max()))
 
     def _start(self, model: Any, seed: int) -> Factors:
         """First factors of a seed, drawn once."""
-        key = (model.n_components, model.init, model.n_init, seed)
+        data, unit = self._in_units(model)
+        key = (model.n_components, model.init, model.n_init, unit, seed)
         if key not in self._first:
-            self._first[key] = draw(model, self.data, self.graphs, seed)
+            self._first[key] = draw(model, data, self.graphs, seed)
         return self._first[key]
+
+    def _in_units(self, model: Any) -> tuple[InMemory, float]:
+        """The data as the model fits them, and their unit."""
+        scale = getattr(model, "scale", None)
+        if scale not in self._scaled:
+            unit = model._unit(self.data)
+            self._scaled[scale] = in_units(self.data, unit), unit
+        return self._scaled[scale]
 
     def _scores(self, V: Array, seeds: list[int]) -> dict[str, Any]:
         if self.n_clusters is None:
@@ -329,20 +345,3 @@ def _count_outliers(fits: Fits, settings: int) -> list[int | None]:
     if parts is None:
         return [None] * settings
     return [int(count) for count in to_numpy(total(like(parts[0] > 0, parts[0]), axis=0))]
-
-
-class _Report:
-    """Tells how far a grid is and how long it will take."""
-
-    def __init__(self, all_settings: int, on_batch: Callable[[int, int, float], None] | None, verbose: int):
-        self.all, self.on_batch, self.verbose = all_settings, on_batch, verbose
-        self.count, self.start = 0, time.perf_counter()
-
-    def done(self, settings: int) -> None:
-        self.count += settings
-        seconds = time.perf_counter() - self.start
-        if self.on_batch is not None:
-            self.on_batch(self.count, self.all, seconds)
-        if self.verbose:
-            left = seconds / self.count * (self.all - self.count)
-            print(f"{self.count} of {self.all} fits, {seconds:.0f} s, {left:.0f} s left", file=sys.stderr)  # noqa: T201

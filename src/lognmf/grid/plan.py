@@ -22,6 +22,7 @@ from lognmf.grid.keys import key_of, plain, row_key
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
 from lognmf.models.validation import Samples, check_samples
+from lognmf.models.weights import AUTO
 from lognmf.parameters import check_integer, check_seed
 
 Pair: TypeAlias = tuple[dict[str, Any], int]
@@ -151,7 +152,7 @@ def batches(
     memory = _free_memory(X) if memory is None else memory
     groups: dict[str, list[int]] = {}
     for i in places:
-        shape = {name: v for name, v in pairs[i][0].items() if name not in estimator._weights}
+        shape = {n: v for n, v in pairs[i][0].items() if n not in estimator._weights or v == AUTO}
         groups.setdefault(key_of(shape), []).append(i)
     sizes = {}
     for group, members in groups.items():
@@ -209,7 +210,10 @@ def followers(
     parameters = estimator.get_params()
     for i in places:
         setting, seed = pairs[i]
-        if SOLVERS[(parameters | setting)["solver"]] is not Multiplicative:
+        every = parameters | setting
+        if SOLVERS.get(every["solver"]) is not Multiplicative or any(
+            every[name] == AUTO for name in estimator._auto
+        ):
             continue  # other steps may depend on γ also where no sample is an outlier
         idle = _idle(parameters | setting) | {_OUTLIERS}
         groups.setdefault(_problem(setting, idle, seed), []).append(i)

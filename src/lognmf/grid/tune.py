@@ -140,6 +140,8 @@ def tune(
     """
     check_choice("by", by, CRITERIA)
     estimator = check_model(model, max_iter, None).set_params(n_components=n_components, init=init)
+    if isinstance(getattr(estimator, "solver", ""), str) and getattr(estimator, "solver", "") == "auto":
+        estimator.set_params(solver="mu")
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -22,19 +23,19 @@ from lognmf.core.terms import LOSSES
 from lognmf.graph import Graphs
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.engine import Fits, draw, fit_batch
+from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
 from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_samples
+from lognmf.models.weights import check_weight
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative, check_random_state
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
-
-LONG = 500
-"""Maximum number of iterations where ``max_iter`` is None: the paper's number."""
 
 Init = Literal["random", "scaled", "nndsvda", "nndsvdar", "spectral"]
 KMeansInit = Literal["kmeans", "random"]
 Graph: TypeAlias = Literal["knn"] | sp.sparray | sp.spmatrix | None
 Seed = int | np.random.RandomState | None
+Auto = Literal["auto"]
 
 
 class FactorModel(
@@ -50,7 +51,7 @@ class FactorModel(
     n_components: int
     init: str
     n_init: int
-    max_iter: int | None
+    max_iter: int
     tol: float
     eval_every: int
     warm_start: bool
@@ -66,14 +67,16 @@ class FactorModel(
     reconstruction_err_: float
     n_features_in_: int
     feature_names_in_: np.ndarray
+    scale_: float
 
     _weights: ClassVar[tuple[str, ...]] = ()
+    _auto: ClassVar[tuple[str, ...]] = ()  # weights that may be "auto"
     _starts: ClassVar[Mapping[str, starts.Start]] = {**starts.STARTS, "spectral": spectral}
     _choices: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # parameters that name an entry of a dictionary
     _flags: ClassVar[tuple[str, ...]] = ()  # parameters that are True or False
     _signed = False  # whether data and basis may be negative
     _sparse = True  # whether X may be sparse
-    _iterations_follow_start = False  # whether max_iter may be None
+    _basis_has_unit = False  # whether U is multiplied with X, not V
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -155,6 +158,10 @@ class FactorModel(
         """Why these settings cannot be fitted to ``data``, in one sentence; None if they can."""
         return None
 
+    def _remark(self, data: InMemory) -> str | None:
+        """What a user should know about fitting ``data``, in one sentence."""
+        return None
+
     def _shapes(self, n: int, p: int) -> dict[str, tuple[int, int]]:
         """Names and shapes of the factors that a fit starts from; the second is always V."""
         return {"U0": (p, self.n_components), "V0": (n, self.n_components)}
@@ -171,7 +178,7 @@ class FactorModel(
         """The state to keep; most models keep what the loop ended with."""
         return state
 
-    def _more_attributes(self, fits: Fits) -> dict[str, Any]:
+    def _more_attributes(self, fits: Fits, data: InMemory) -> dict[str, Any]:
         """Fitted attributes of this model alone, from a batch of one."""
         return {}
 
@@ -207,16 +214,21 @@ class FactorModel(
 
     def _fit_checked(self, data: InMemory, graphs: Graphs, given: Mapping[str, Any]) -> None:
         self._check_data(data, graphs)
-        first = self._given_factors(data, given)
-        max_iter = self._iteration_limit(drawn=all(F is None for F in first))
-        drawn = draw(self, data, graphs, self.random_state, first)
-        with Watcher(self, data.X, max_iter) as watcher:
-            self._keep(fit_batch(self, data, graphs, drawn, max_iter=max_iter, on_eval=watcher))
+        if (remark := self._remark(data)) is not None:
+            warnings.warn(remark, stacklevel=2)
+        scaled = in_units(data, unit := self._unit(data))
+        first = self._given_factors(data, given, unit)
+        with Watcher(self, data.X, self.max_iter) as watcher:
+            start = draw(self, scaled, graphs, self.random_state, first)
+            options: Any = {"unit": unit, "max_iter": self.max_iter, "on_eval": watcher}
+            self._keep(fit_batch(self, scaled, graphs, start, **options), data)
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
         for name in self._weights:
-            check_nonnegative(name, getattr(self, name))
+            check_weight(name, getattr(self, name), auto=name in self._auto)
+        if hasattr(self, "scale"):
+            check_scale(self.scale)
         for name, choices in self._choices.items():
             check_choice(name, getattr(self, name), choices)
         for name in (*self._flags, "warm_start"):
@@ -226,8 +238,7 @@ class FactorModel(
             check_graph_parameters(self.graph, self.n_neighbors)
         check_choice("init", self.init, self._starts)
         check_integer("n_init", self.n_init, 1)
-        if not (self.max_iter is None and self._iterations_follow_start):
-            check_integer("max_iter", self.max_iter, 0)
+        check_integer("max_iter", self.max_iter, 0)
         check_integer("eval_every", self.eval_every, 1)
         check_nonnegative("tol", self.tol)
         check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
@@ -251,11 +262,12 @@ class FactorModel(
             return graphs.given(graph)
         return graphs.knn(self.n_neighbors) if np.any(to_numpy(weights["lam"]) > 0) else None
 
-    def _iteration_limit(self, *, drawn: bool = True) -> int:
-        """``max_iter``, or what takes the place of None; ``drawn`` says that no factor was given."""
-        return LONG if self.max_iter is None else self.max_iter
+    def _unit(self, data: InMemory) -> float:
+        """What the fit takes for 1 in the units of X."""
+        scale = getattr(self, "scale", 1.0)
+        return unit_of(data) if isinstance(scale, str) else float(scale)
 
-    def _given_factors(self, data: InMemory, given: Mapping[str, Any]) -> list[Array | None]:
+    def _given_factors(self, data: InMemory, given: Mapping[str, Any], unit: float) -> list[Array | None]:
         """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit."""
         shapes = self._shapes(*data.shape)
         first: list[Any] = [given.get(name) for name in shapes]
@@ -266,6 +278,7 @@ class FactorModel(
             if first[place] is not None:
                 signed = self._signed and name == "U0"
                 first[place] = check_factor(name, first[place], shape, data.X, signed=signed)[:, None, :]
+                first[place] /= unit if (name == "U0") == self._basis_has_unit else 1.0
         return first
 
     def _check_same_shape(self, n: int, p: int) -> None:
@@ -278,7 +291,7 @@ class FactorModel(
             )
             raise ValueError(msg)
 
-    def _keep(self, fits: Fits) -> None:
+    def _keep(self, fits: Fits, data: InMemory) -> None:
         """Set the fitted attributes; nothing is set before all is computed."""
         U, V = fits.factors
         fitted = {
@@ -290,19 +303,27 @@ class FactorModel(
             "stop_reason_": fits.stop_reason[0],
             "reconstruction_err_": float(fits.reconstruction_err[0]),
         }
+        fitted |= {f"{name}_": float(fits.weights[name][0]) for name in self._auto}
+        if hasattr(self, "scale"):
+            fitted["scale_"] = fits.unit
         if hasattr(self, "graph"):
             fitted["graph_"] = fits.graph
-        fitted |= self._more_attributes(fits)
+        fitted |= self._more_attributes(fits, data)
         for name, value in fitted.items():
             setattr(self, name, value)
 
     def _encode(self, data: InMemory) -> Array:
         """Codes (m, k) of checked samples."""
+        unit = 1.0 if self._basis_has_unit else getattr(self, "scale_", 1.0)
         U = like(to_numpy(self.components_).T, factor_pattern(data.X))
         n = data.shape[0]
-        weights = {name: like(np.full(n, float(getattr(self, name))), data.pattern) for name in self._weights}
+        weights = {name: like(np.full(n, self._weight(name)), data.pattern) for name in self._weights}
         with threads_for(data.X, self.n_components):
-            return _copy(encode(self._code_problem(data, weights), U))
+            return _copy(unit * encode(self._code_problem(in_units(data, unit), weights), U))
+
+    def _weight(self, name: str) -> float:
+        """A weight as the last fit used it."""
+        return float(getattr(self, f"{name}_" if name in self._auto else name))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

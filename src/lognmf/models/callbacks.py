@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -21,7 +23,10 @@ except ImportError:  # scikit-learn < 1.9
 
 
 class Watcher:
-    """Called at every evaluation; prints at most once per second and asks the callbacks."""
+    """Called at every evaluation; prints at most once per second and asks the callbacks.
+
+    At the end of a fit it warns where ``max_iter`` came before convergence.
+    """
 
     def __init__(self, estimator: Any, X: Any, goal: int) -> None:
         self.estimator, self.X, self.goal = estimator, X, goal
@@ -31,7 +36,8 @@ class Watcher:
 
     def __enter__(self) -> Self:
         if getattr(self.estimator, "_skl_callbacks", None) or hasattr(self.estimator, "_parent_callback_ctx"):
-            subtasks = math.ceil(self.goal / self.estimator.eval_every)
+            chooses = any(getattr(self.estimator, name) == "auto" for name in self.estimator._auto)
+            subtasks = None if chooses else math.ceil(self.goal / self.estimator.eval_every)
             self.context = self.estimator._init_callback_context(max_subtasks=subtasks)
             self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
         return self
@@ -54,6 +60,12 @@ class Watcher:
         estimator = self.estimator
         if estimator.verbose and self.last != estimator.n_iter_:
             self._print(estimator.n_iter_, estimator.objective_, time.perf_counter() - self.began)
+        if estimator.stop_reason_ == "max_iter" and estimator.tol > 0:
+            msg = (
+                f"{type(estimator).__name__} ended after max_iter={self.goal} iterations without reaching "
+                f"tol={estimator.tol:g}: increase max_iter or tol, or set tol=0 if that is what you want."
+            )
+            warnings.warn(msg, ConvergenceWarning, stacklevel=2)
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=estimator, X=self.X)
 

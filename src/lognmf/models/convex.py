@@ -161,5 +161,5 @@ class ConvexNMF(_Combination, FactorModel):
     def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         return ConvexRule(data)
 
-    def _more_attributes(self, fits: Fits) -> dict[str, Any]:
+    def _more_attributes(self, fits: Fits, data: InMemory) -> dict[str, Any]:
         return {"combination_": fits.state.U[:, 0, :]}

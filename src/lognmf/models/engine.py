@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from lognmf.core.loop import OnEval, OnState, iterate
 from lognmf.core.parallel import threads_for
 from lognmf.core.rule import Solution, State
 from lognmf.graph import Graphs
-from lognmf.models.starts import NEIGHBOURS, spectral
+from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
+from lognmf.models.weights import Ended, Weights
 
 if TYPE_CHECKING:
     from lognmf.models.base import FactorModel
@@ -32,14 +33,25 @@ Factors = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """Finished fits of one model, one per setting: the winner among each setting's starts."""
+    """Finished fits of one model, one per setting: the winner among each setting's starts.
+
+    What it gives is in the units of X; rule, state and solution are of ``X / unit``.
+    """
 
     rule: Any
     state: State
-    objective: np.ndarray
     graph: sp.csr_array | None
     solution: Solution
     winners: np.ndarray
+    weights: dict[str, np.ndarray]  # (B,) each, numbers also where the model says "auto"
+    unit: float
+    basis_has_unit: bool
+    _objective: np.ndarray
+
+    @property
+    def objective(self) -> np.ndarray:
+        """Objective of every setting."""
+        return self._objective * self.unit**self.rule.degree
 
     @property
     def n_iter(self) -> np.ndarray:
@@ -53,18 +65,22 @@ class Fits:
 
     def history(self, setting: int) -> dict[str, np.ndarray]:
         """Iteration, seconds and objective of every evaluation of a setting."""
-        return self.solution.history_of(int(self.winners[setting]))
+        history = self.solution.history_of(int(self.winners[setting]))
+        return history | {"objective": history["objective"] * self.unit**self.rule.degree}
 
     @property
     def factors(self) -> Factors:
         """U (p, B, k) and V (n, B, k)."""
-        return self.rule.factors(self.state)[:2]
+        U, V = self.rule.factors(self.state)[:2]
+        if self.unit == 1:
+            return U, V
+        return (U * self.unit, V) if self.basis_has_unit else (U, V * self.unit)
 
     @property
     @np.errstate(over="ignore", invalid="ignore")  # squares of parts, in float32 and with huge weights
     def reconstruction_err(self) -> np.ndarray:
         """``‖X − V Uᵀ‖_F`` of every setting."""
-        return np.sqrt(to_numpy(self.rule.squared_error(self.state)))
+        return self.unit * np.sqrt(to_numpy(self.rule.squared_error(self.state)))
 
     @np.errstate(over="ignore", invalid="ignore")
     def outlier_part(self) -> tuple[Array, Array, Array] | None:
@@ -72,13 +88,9 @@ class Fits:
         problem = getattr(self.rule, "problem", None)
         if problem is None or not hasattr(problem.fit, "outlier_part"):
             return None
-        U, V, XU = self.rule.factors(self.state)
-        blocks = [
-            problem.fit.squared_residuals(block, U, V[rows, ...], XU[rows, ...])
-            for rows, block in problem.data.blocks()
-        ]
-        squared = namespace(U).concat(blocks, axis=0)
-        return (*problem.fit.outlier_part(squared), squared**0.5)
+        squared = Ended(self.rule, self.state, self.solution).squared_residuals()
+        share, norm = problem.fit.outlier_part(squared)
+        return share, self.unit * norm, self.unit * squared**0.5
 
 
 def draw(
@@ -96,8 +108,9 @@ def draw(
         start = functools.partial(spectral, W=graphs.knn(NEIGHBOURS))
     drawn = starts.batch(start, data.X, model.n_components, model.n_init, check_random_state(seed))
     first = []
-    for F, own in zip(drawn, given, strict=True):
-        F = like(F, data.pattern)
+    powers = POWERS_OF_UNIT.get(model._starts[model.init], (0.0, 0.0))
+    for F, own, power in zip(drawn, given, powers, strict=True):
+        F = like(F / data.unit**power, data.pattern)
         xp = namespace(F)
         first.append(F if own is None else xp.asarray(xp.broadcast_to(own, F.shape), copy=True))
     return first[0], first[1]
@@ -108,43 +121,91 @@ def fit_batch(
     model: FactorModel,
     data: InMemory,
     graphs: Graphs,
-    first: Factors,
+    start: Factors,
     *,
+    unit: float,
     max_iter: int,
     settings: int = 1,
-    weights: Mapping[str, Sequence[float]] | None = None,
+    weights: Mapping[str, Sequence[float | str]] | None = None,
     wrap: Callable[[Any], Any] | None = None,
     on_eval: OnEval | None = None,
     on_state: OnState | None = None,
 ) -> Fits:
-    """Fit ``model`` for every setting of its ``weights``; ``first`` holds the starts of each, side by side.
+    """Fit ``model`` for every setting of its ``weights``; ``start`` holds the starts of each, side by side.
 
-    Weights that are not given are the model's own. ``wrap`` may put a rule around the model's own that
-    carries more in its state.
+    ``data`` are those of the user divided by ``unit``. Weights that are not given are the model's own; one
+    that is "auto" is so for all settings. ``wrap`` may put a rule around the model's own that carries
+    more in its state.
     """
-    U, V = model._prepare(*first)
-    restarts = V.shape[1] // settings
+    first = State(*model._prepare(*start))
+    restarts = first.batch // settings
     own = {name: [getattr(model, name)] * settings for name in model._weights}
-    batch = {
-        name: like(np.repeat(np.asarray(values, dtype=float), restarts), V)
-        for name, values in (own | dict(weights or {})).items()
-    }
-    W = model._graph(graphs, batch)
-    rule = model._rule(data, W, batch)
-    stepping = rule if wrap is None else wrap(rule)
-    with threads_for(data.X, V.shape[1] * V.shape[2]):
+    chosen = Weights.of(own | dict(weights or {}))
+    run = _Run(model, data, graphs, unit, max_iter, on_eval)
+    with threads_for(data.X, first.batch * first.V.shape[2]):
+        ended, winners = run(first, chosen.repeated(restarts), model.tol, wrap, on_state).best(restarts)
+        if chosen.auto and max_iter > 0 and not run.stopped:
+            problem, found = ended.rule.problem, ended.found()
+            del ended, first, start  # their memory is needed
+            near, chosen = chosen.chosen(model, problem, run, found)
+            del found
+            ended, winners = run(near, chosen.values, model.tol, wrap, on_state).best(1)
+        state = model._finish(ended.state)
+        objective = ended.solution.objective[winners]
+        objective = objective if state is ended.state else to_numpy(ended.rule.value(state))
+    return Fits(
+        ended.rule,
+        state,
+        run.graph,
+        ended.solution,
+        winners,
+        chosen.values,
+        unit,
+        model._basis_has_unit,
+        objective,
+    )
+
+
+@dataclass
+class _Run:
+    """Fits of a batch from given factors with given weights, one after another; a callback ends them all."""
+
+    model: FactorModel
+    data: InMemory
+    graphs: Graphs
+    unit: float
+    max_iter: int
+    on_eval: OnEval | None
+    graph: sp.csr_array | None = None
+    stopped: bool = False
+
+    def __call__(
+        self,
+        first: State,
+        weights: Mapping[str, np.ndarray],
+        tol: float,
+        wrap: Callable[[Any], Any] | None = None,
+        on_state: OnState | None = None,
+    ) -> Ended:
+        ended_before = self.stopped
+        batch = {name: like(values, first.V) for name, values in weights.items()}
+        self.graph = self.model._graph(self.graphs, batch)
+        rule = self.model._rule(self.data, self.graph, batch)
+        stepping = rule if wrap is None else wrap(rule)
         solution = iterate(
             stepping,
-            stepping.start(U, V),
-            max_iter=max_iter,
-            tol=model.tol,
-            eval_every=model.eval_every,
-            on_eval=on_eval,
+            stepping.start(first.U, first.V),
+            max_iter=0 if ended_before else self.max_iter,
+            tol=tol,
+            eval_every=self.model.eval_every,
+            on_eval=functools.partial(self._watched, self.unit**rule.degree),
             on_state=on_state,
         )
-        best = np.argmin(solution.objective.reshape(settings, restarts), axis=1)
-        winners = np.arange(settings) * restarts + best
-        rule, ended = rule.take(winners), solution.state.take(winners)
-        state = model._finish(ended)
-        objective = solution.objective[winners] if state is ended else to_numpy(rule.value(state))
-    return Fits(rule, state, objective, W, solution, winners)
+        if ended_before:
+            solution = replace(solution, reason=["callback"] * len(solution.reason))
+        return Ended(rule, solution.state, solution)
+
+    def _watched(self, unit: float, iteration: int, objective: np.ndarray) -> bool:
+        """Let the caller look on; ``unit`` is that of the objective."""
+        self.stopped = self.on_eval is not None and bool(self.on_eval(iteration, unit * objective))
+        return self.stopped

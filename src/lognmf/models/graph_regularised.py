@@ -12,11 +12,10 @@ from lognmf.core.arrays import Array
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
-from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.multiplicative import unit_columns
 from lognmf.core.terms import LOSSES, graph_penalty
-from lognmf.models.base import Graph, Init, Seed, WithGraph
-from lognmf.models.terms_model import Loss, Solver, TermsModel
+from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
+from lognmf.models.terms_model import SOLVER_CHOICES, Loss, Solver, TermsModel
 
 
 @dataclass(eq=False, repr=False)
@@ -47,9 +46,12 @@ class GraphNMF(WithGraph, TermsModel):
         spectral clustering of the graph of 5 neighbours.
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
-    solver : {"mu", "cd"}, default="mu"
+    solver : {"auto", "cd", "mu"}, default="mu"
         "mu": multiplicative updates. "cd": coordinate descent, which converges in tens of iterations with
-        exact zeros; needs numba, and NumPy or SciPy data without missing entries (docs/solvers.md).
+        exact zeros; needs NumPy or SciPy data without missing entries. "auto": "cd" where it can be used.
+    scale : float or "auto", default="auto"
+        Unit of X. "auto": the root mean square of the samples' norms, so that the start fits the data and
+        ``fit(c * X)`` gives c times the same codes. 1.0: X as it is.
     max_iter : int, default=500
         Maximum number of iterations.
     tol : float, default=1e-5
@@ -75,6 +77,8 @@ class GraphNMF(WithGraph, TermsModel):
         Number of iterations made, and why the fit ended.
     graph_ : csr_array of shape (n, n) or None
         The graph W.
+    scale_ : float
+        The unit of X that was used.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
         Number of features p; their names, if X is a data frame with string names.
 
@@ -98,7 +102,7 @@ class GraphNMF(WithGraph, TermsModel):
     """
 
     _weights = ("lam",)
-    _choices: ClassVar = {"loss": LOSSES, "solver": SOLVERS}
+    _choices: ClassVar = {"loss": LOSSES, "solver": SOLVER_CHOICES}
     _flags = ("normalize",)
 
     n_components: int = 10
@@ -111,6 +115,7 @@ class GraphNMF(WithGraph, TermsModel):
     init: Init = "random"
     n_init: int = 1
     solver: Solver = "mu"
+    scale: float | Auto = "auto"
     max_iter: int = 500
     tol: float = 1e-5
     eval_every: int = 10

@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from lognmf.core.arrays import Array
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, DataFit, graph_penalty, unless_zero
-from lognmf.models.base import Graph, Init, Seed, WithGraph
-from lognmf.models.terms_model import Loss, PenaltyName, Solver, TermsModel
+from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
+from lognmf.models.scale import uneven_norms
+from lognmf.models.terms_model import SOLVER_CHOICES, Loss, PenaltyName, Solver, TermsModel
+from lognmf.models.weights import ChosenSparsity, check_sparsity
 
 
 def regularised(
@@ -34,7 +35,7 @@ def regularised(
 
 
 @dataclass(eq=False, repr=False)
-class LogSparseNMF(WithGraph, TermsModel):
+class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
     """LS-NMF: sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k)
@@ -42,8 +43,10 @@ class LogSparseNMF(WithGraph, TermsModel):
         ‖X − V Uᵀ‖²_F + lam · Tr(VᵀLV) + alpha · ‖U‖_log + beta · ‖V‖_log
 
     where ‖M‖_log = Σ log(1 + m) and L is the Laplacian of the neighbour graph of the samples (Peng et al.,
-    eq_obj_log). By default `fit` does not run to convergence: it makes 30 updates from a spectral clustering
-    of the samples, because longer fits often cluster worse. ``solver="cd"`` converges.
+    eq_obj_log). By default there is no graph, and the fit runs to convergence, as sparse as 5 % more error
+    allow. To find clusters, use `NMFClustering`. The paper's settings are
+    ``LogSparseNMF(k, alpha=0.01, beta=0.001, lam=0.1, solver="mu", unit_components=False, scale=1.0,
+    init="random", max_iter=500, tol=0)``.
 
     Special cases: ``penalty="l1"`` is the ℓ1 model, ``lam=0`` the model without a graph, ``alpha=beta=0``
     GNMF, all three 0 plain NMF. Entries that are NaN, or 0 in the ``mask`` given to `fit`, are missing: the
@@ -53,36 +56,42 @@ class LogSparseNMF(WithGraph, TermsModel):
     ----------
     n_components : int, default=10
         Number of components k.
-    alpha : float, default=0.01
-        Weight of the sparsity of the parts U.
-    beta : float, default=0.001
-        Weight of the sparsity of the codes V.
-    lam : float, default=0.1
-        Weight of the graph.
+    alpha, beta : float or "auto", default="auto"
+        Weights of the sparsity of the parts U and of the codes V. "auto": as sparse as ``extra_error``
+        allows, in one of the two: the parts or, where these have hardly any zeros by themselves, as with
+        spectra, the codes. With one number and one "auto", the latter alone is chosen.
+    lam : float, default=0.0
+        Weight of the graph; 0 needs no graph.
+    extra_error : float, default=0.05
+        With "auto", how much larger the error may be than without sparsity: 0.05 is 5 %.
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
     loss : {"frobenius", "kullback-leibler"}, default="frobenius"
         Data term: the squared error, or for counts and text the divergence ``Σ x log(x/y) − x + y`` with
-        ``y = V Uᵀ``, which needs ``solver="mu"``.
+        ``y = V Uᵀ``, which is minimised by ``solver="mu"``.
     graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
         Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative).
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
-    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="spectral"
+    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="nndsvda"
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its zeros filled; or
         spectral clustering of the graph of 5 neighbours, whatever ``graph`` is.
     n_init : int, default=1
-        Number of starts, run together as one batch; the best objective wins.
-    solver : {"mu", "cd"}, default="mu"
-        "mu": multiplicative updates. "cd": coordinate descent, which converges in tens of iterations with
-        exact zeros; needs numba, and NumPy or SciPy data without missing entries (docs/solvers.md).
+        Number of starts, run together as one batch; the best objective wins. With "auto" it is that
+        without the weights to be chosen.
+    solver : {"auto", "cd", "mu"}, default="auto"
+        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
+        NumPy and SciPy data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
+        be used, else "mu" (docs/solvers.md).
     unit_components : bool, default=True
         Whether the components have unit norm (or are zero). False is the paper's way: scaling V down and U up
         then makes the graph penalty negligible in a long fit.
-    max_iter : int or None, default=None
-        Maximum number of iterations. None: 30 for ``solver="mu"`` from the spectral start, because further
-        updates improve the reconstruction and blur the clusters (docs/defaults.md); otherwise, and from given
-        factors, 500.
+    scale : float or "auto", default="auto"
+        Unit of X in which the weights are meant. "auto": the root mean square of the samples' norms, missing
+        entries left out, so that ``fit(c * X)`` gives the same parts and c times the codes for any c > 0.
+        1.0: the paper's plain objective. Both are the same for samples of unit norm.
+    max_iter : int, default=1000
+        Maximum number of iterations; a `ConvergenceWarning` says when they did not suffice.
     tol : float, default=1e-5
         Stop when the objective falls by at most this fraction per iteration; 0 runs all ``max_iter``.
     eval_every : int, default=10
@@ -98,12 +107,14 @@ class LogSparseNMF(WithGraph, TermsModel):
     ----------
     components_, embedding_ : arrays of shape (k, p) and (n, k)
         The parts Uᵀ, and the codes V of the training samples.
+    alpha_, beta_, scale_ : float
+        The weights and the unit that were used.
     objective_, reconstruction_err_ : float
         Value of the objective, and ``‖X − V Uᵀ‖_F``, weighted by the mask if there is one.
     history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation; with "auto", of the last fit.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
-        Number of iterations made, and why the fit ended.
+        Number of iterations made, with "auto" by the last fit, and why it ended.
     graph_ : csr_array of shape (n, n) or None
         The graph W.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
@@ -112,7 +123,7 @@ class LogSparseNMF(WithGraph, TermsModel):
     See Also
     --------
     RobustLogSparseNMF : Adds an outlier part for samples that do not fit.
-    lognmf.tune : Chooses the weights without labels.
+    NMFClustering : Finds clusters, without labels.
 
     Notes
     -----
@@ -121,8 +132,8 @@ class LogSparseNMF(WithGraph, TermsModel):
     half of this objective is scikit-learn's with ``l1_ratio=1``, ``alpha_H = alpha / (2 * n_samples)`` and
     ``alpha_W = beta / (2 * n_features)``: alpha acts on U, which is Hᵀ there.
 
-    The defaults suit samples of unit ℓ2 norm (`sklearn.preprocessing.normalize`), as in the paper;
-    docs/defaults.md says how they were chosen.
+    Where the norms of the samples differ by much, a few samples decide the fit, and a warning says so:
+    `lognmf.normalize` gives all the same norm. docs/defaults.md says how the defaults were chosen.
 
     References
     ----------
@@ -135,36 +146,44 @@ class LogSparseNMF(WithGraph, TermsModel):
     >>> from sklearn.preprocessing import normalize
     >>> from lognmf import LogSparseNMF
     >>> X = normalize(load_digits().data[:100])
-    >>> model = LogSparseNMF(5, max_iter=50, random_state=0).fit(X)
+    >>> model = LogSparseNMF(5, random_state=0).fit(X)
     >>> model.components_.shape, model.embedding_.shape
     ((5, 64), (100, 5))
     """
 
-    _iterations_follow_start = True
     _weights = ("alpha", "beta", "lam")
+    _auto = ("alpha", "beta")
     _missing = True
-    _choices: ClassVar = {"loss": LOSSES, "penalty": PENALTIES, "solver": SOLVERS}
+    _choices: ClassVar = {"loss": LOSSES, "penalty": PENALTIES, "solver": SOLVER_CHOICES}
     _flags = ("unit_components",)
 
     n_components: int = 10
     _: KW_ONLY
-    alpha: float = 0.01
-    beta: float = 0.001
-    lam: float = 0.1
+    alpha: float | Auto = "auto"
+    beta: float | Auto = "auto"
+    lam: float = 0.0
+    extra_error: float = 0.05
     penalty: PenaltyName = "log"
     loss: Loss = "frobenius"
     graph: Graph = "knn"
     n_neighbors: int = 5
-    init: Init = "spectral"
+    init: Init = "nndsvda"
     n_init: int = 1
-    solver: Solver = "mu"
+    solver: Solver = "auto"
     unit_components: bool = True
-    max_iter: int | None = None
+    scale: float | Auto = "auto"
+    max_iter: int = 1000
     tol: float = 1e-5
     eval_every: int = 10
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
+
+    def _check_more_parameters(self) -> None:
+        check_sparsity(self)
+
+    def _remark(self, data: InMemory) -> str | None:
+        return uneven_norms(data) if isinstance(self.scale, str) else None
 
     def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return regularised(data, LOSSES[self.loss](data), W=W, penalty=self.penalty, **weights)

@@ -11,10 +11,9 @@ import scipy.sparse as sp
 from lognmf.core.arrays import Array
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES
-from lognmf.models.base import Init, Seed
-from lognmf.models.terms_model import Loss, Solver, TermsModel
+from lognmf.models.base import Auto, Init, Seed
+from lognmf.models.terms_model import SOLVER_CHOICES, Loss, Solver, TermsModel
 
 
 @dataclass(eq=False, repr=False)
@@ -35,9 +34,12 @@ class PlainNMF(TermsModel):
         spectral clustering of the graph of 5 neighbours.
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
-    solver : {"mu", "cd"}, default="mu"
+    solver : {"auto", "cd", "mu"}, default="mu"
         "mu": multiplicative updates. "cd": coordinate descent, which converges in tens of iterations with
-        exact zeros; needs numba, and NumPy or SciPy data without missing entries (docs/solvers.md).
+        exact zeros; needs NumPy or SciPy data without missing entries. "auto": "cd" where it can be used.
+    scale : float or "auto", default="auto"
+        Unit of X. "auto": the root mean square of the samples' norms, so that the start fits the data and
+        ``fit(c * X)`` gives c times the same codes. 1.0: X as it is.
     max_iter : int, default=500
         Maximum number of iterations.
     tol : float, default=1e-5
@@ -61,6 +63,8 @@ class PlainNMF(TermsModel):
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
         Number of iterations made, and why the fit ended.
+    scale_ : float
+        The unit of X that was used.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
         Number of features p; their names, if X is a data frame with string names.
 
@@ -82,7 +86,7 @@ class PlainNMF(TermsModel):
     0.0
     """
 
-    _choices: ClassVar = {"loss": LOSSES, "solver": SOLVERS}
+    _choices: ClassVar = {"loss": LOSSES, "solver": SOLVER_CHOICES}
 
     n_components: int = 10
     _: KW_ONLY
@@ -90,6 +94,7 @@ class PlainNMF(TermsModel):
     init: Init = "random"
     n_init: int = 1
     solver: Solver = "mu"
+    scale: float | Auto = "auto"
     max_iter: int = 500
     tol: float = 1e-5
     eval_every: int = 10

@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from lognmf.core.arrays import Array, like, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
-from lognmf.models.base import Graph, Init, Seed, WithGraph
+from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
 from lognmf.models.engine import Fits
 from lognmf.models.log_sparse import regularised
-from lognmf.models.terms_model import PenaltyName, RowNormName, Solver, TermsModel
+from lognmf.models.scale import in_units, uneven_norms
+from lognmf.models.terms_model import SOLVER_CHOICES, PenaltyName, RowNormName, Solver, TermsModel
 from lognmf.models.validation import check_factor, check_samples
+from lognmf.models.weights import ChosenSparsity, check_sparsity
 
 
 class _Outliers:
@@ -27,11 +28,13 @@ class _Outliers:
     outlier_share_: Array
     residual_norm_: Array
     outlier_norm_: Array
+    is_outlier_: Array
+    gamma_: float
     _data: InMemory
 
 
 @dataclass(eq=False, repr=False)
-class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
+class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     """RLS-NMF: robust, sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k) and any S (n×p)
@@ -42,22 +45,24 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
     where S takes what does not fit out of single samples, ‖S‖_{2,log} = Σ_i log(1 + ‖s_i‖) (Peng et al.,
     eq_obj_log_robust). S is never stored: for each sample it is a share in [0, 1] of its residual.
 
-    By default `fit` does not run to convergence: it makes 30 updates from a spectral clustering of the
-    samples, because longer fits often cluster worse. ``solver="cd"`` converges.
+    By default there is no graph, and the fit runs to convergence with the sparsest parts that 5 % more error
+    allow. To find clusters, use `NMFClustering`.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of components k.
-    alpha : float, default=0.01
-        Weight of the sparsity of the parts U.
-    beta : float, default=0.001
-        Weight of the sparsity of the codes V.
-    gamma : float, default=1.0
-        Weight of the outlier part. Samples of unit norm whose residual is below gamma/2 are never treated as
-        outliers, and none are once gamma >= 2.
-    lam : float, default=0.1
-        Weight of the graph.
+    alpha, beta : float or "auto", default="auto"
+        Weights of the sparsity of the parts U and of the codes V. "auto": as sparse as ``extra_error``
+        allows, in one of the two: the parts or, where these have hardly any zeros by themselves, as with
+        spectra, the codes. With one number and one "auto", the latter alone is chosen.
+    gamma : float or "auto", default="auto"
+        Weight of the outlier part. "auto": such that residuals of usual size are no outliers; usual is up to
+        three spreads above the median residual of a fit without outliers, or up to a gap before that.
+    lam : float, default=0.0
+        Weight of the graph; 0 needs no graph.
+    extra_error : float, default=0.05
+        With "auto", how much larger the error may be than without sparsity: 0.05 is 5 %.
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
     row_norm : {"l2log", "l21"}, default="l2log"
@@ -66,22 +71,26 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
         Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative).
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
-    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="spectral"
+    init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="nndsvda"
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its zeros filled; or
         spectral clustering of the graph of 5 neighbours, whatever ``graph`` is. From "random" S absorbs the
-        misfit of the start, and hundreds of iterations hardly move (the paper's behaviour).
+        misfit of the start, and hundreds of multiplicative updates hardly move (the paper's behaviour).
     n_init : int, default=1
-        Number of starts, run together as one batch; the best objective wins.
-    solver : {"mu", "cd"}, default="mu"
-        "mu": multiplicative updates. "cd": coordinate descent, which converges in tens of iterations with
-        exact zeros; needs numba, and NumPy or SciPy data without missing entries (docs/solvers.md).
+        Number of starts, run together as one batch; the best objective wins. With "auto" it is that
+        without the weights to be chosen.
+    solver : {"auto", "cd", "mu"}, default="auto"
+        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
+        NumPy and SciPy data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
+        be used, else "mu" (docs/solvers.md).
     unit_components : bool, default=True
         Whether the components have unit norm (or are zero). False is the paper's way: scaling V down and U up
         then makes the graph penalty negligible in a long fit.
-    max_iter : int or None, default=None
-        Maximum number of iterations. None: 30 for ``solver="mu"`` from the spectral start, because further
-        updates improve the reconstruction and blur the clusters (docs/defaults.md); otherwise, and from given
-        factors, 500.
+    scale : float or "auto", default="auto"
+        Unit of X in which the weights are meant. "auto": the root mean square of the samples' norms, missing
+        entries left out, so that ``fit(c * X)`` gives the same parts and c times the codes for any c > 0.
+        1.0: the paper's plain objective. Both are the same for samples of unit norm.
+    max_iter : int, default=1000
+        Maximum number of iterations; a `ConvergenceWarning` says when they did not suffice.
     tol : float, default=1e-5
         Stop when the objective falls by at most this fraction per iteration; 0 runs all ``max_iter``.
     eval_every : int, default=10
@@ -97,6 +106,10 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
     ----------
     components_, embedding_ : arrays of shape (k, p) and (n, k)
         The parts Uᵀ, and the codes V of the training samples.
+    alpha_, beta_, gamma_, scale_ : float
+        The weights and the unit that were used.
+    is_outlier_ : array of shape (n,)
+        Which training samples are outliers: those whose ``outlier_share_`` is not 0.
     outlier_share_ : array of shape (n,)
         Share of each training sample's residual that S takes, in [0, 1].
     residual_norm_ : array of shape (n,)
@@ -106,9 +119,9 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
     objective_, reconstruction_err_ : float
         Value of the objective at the best S, and ``‖X − V Uᵀ‖_F``.
     history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation; with "auto", of the last fit.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
-        Number of iterations made, and why the fit ended.
+        Number of iterations made, with "auto" by the last fit, and why it ended.
     graph_ : csr_array of shape (n, n) or None
         The graph W.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
@@ -130,32 +143,34 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
     >>> from lognmf import RobustLogSparseNMF
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((50, 3)) @ rng.random((3, 20))
-    >>> X[7] = 20 * rng.random(20)
-    >>> model = RobustLogSparseNMF(3, lam=0, gamma=5, random_state=0).fit(X)
-    >>> int(np.argmax(model.outlier_norm_))
-    7
+    >>> X[7] = rng.permutation(X[7])
+    >>> model = RobustLogSparseNMF(3, random_state=0).fit(X)
+    >>> np.flatnonzero(model.is_outlier_)
+    array([7])
     """
 
-    _iterations_follow_start = True
     _weights = ("alpha", "beta", "gamma", "lam")
-    _choices: ClassVar = {"penalty": PENALTIES, "row_norm": ROW_NORMS, "solver": SOLVERS}
+    _auto = ("alpha", "beta", "gamma")
+    _choices: ClassVar = {"penalty": PENALTIES, "row_norm": ROW_NORMS, "solver": SOLVER_CHOICES}
     _flags = ("unit_components",)
 
     n_components: int = 10
     _: KW_ONLY
-    alpha: float = 0.01
-    beta: float = 0.001
-    gamma: float = 1.0
-    lam: float = 0.1
+    alpha: float | Auto = "auto"
+    beta: float | Auto = "auto"
+    gamma: float | Auto = "auto"
+    lam: float = 0.0
+    extra_error: float = 0.05
     penalty: PenaltyName = "log"
     row_norm: RowNormName = "l2log"
     graph: Graph = "knn"
     n_neighbors: int = 5
-    init: Init = "spectral"
+    init: Init = "nndsvda"
     n_init: int = 1
-    solver: Solver = "mu"
+    solver: Solver = "auto"
     unit_components: bool = True
-    max_iter: int | None = None
+    scale: float | Auto = "auto"
+    max_iter: int = 1000
     tol: float = 1e-5
     eval_every: int = 10
     warm_start: bool = False
@@ -188,8 +203,10 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
         data, V = self._samples_and_codes(X, V)
         U = like(to_numpy(self.components_).T, data.pattern)[:, None, :]
         codes = like(V, data.pattern)[:, None, :]
-        fit = Robust(ROW_NORMS[self.row_norm](), like([float(self.gamma)], data.pattern))
-        share, _ = fit.outlier_part(fit.squared_residuals(data, U, codes, data.times(U)))
+        fit = Robust(ROW_NORMS[self.row_norm](), like([self._weight("gamma")], data.pattern))
+        scaled = in_units(data, self.scale_)
+        squared = fit.squared_residuals(scaled, U, codes / self.scale_, scaled.times(U))
+        share, _ = fit.outlier_part(squared)
         residual = data.dense_rows(slice(None)) - codes[:, 0, :] @ U[:, 0, :].T
         residual *= share
         return residual
@@ -215,12 +232,18 @@ class RobustLogSparseNMF(_Outliers, WithGraph, TermsModel):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_data"}
 
+    def _check_more_parameters(self) -> None:
+        check_sparsity(self)
+
+    def _remark(self, data: InMemory) -> str | None:
+        return uneven_norms(data) if isinstance(self.scale, str) else None
+
     def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         weights = dict(weights)
         fit = Robust(ROW_NORMS[self.row_norm](), weights.pop("gamma"))
         return regularised(data, fit, W=W, penalty=self.penalty, **weights)
 
-    def _more_attributes(self, fits: Fits) -> dict[str, Any]:
+    def _more_attributes(self, fits: Fits, data: InMemory) -> dict[str, Any]:
         names = ("outlier_share_", "outlier_norm_", "residual_norm_")
         parts = {name: part[:, 0] for name, part in zip(names, fits.outlier_part() or (), strict=True)}
-        return parts | {"_data": fits.rule.problem.data}
+        return parts | {"is_outlier_": parts["outlier_share_"] > 0, "_data": data}

@@ -15,7 +15,7 @@ from lognmf.core.rule import State
 from lognmf.core.starts import random
 from lognmf.core.terms import Laplacian
 from lognmf.models import starts
-from lognmf.models.base import Graph, KMeansInit, Seed, WithGraph
+from lognmf.models.base import Auto, Graph, KMeansInit, Seed, WithGraph
 from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.engine import Fits
 from lognmf.parameters import check_at_least, check_positive
@@ -36,6 +36,7 @@ class RobustManifoldRule:
     sign: float  # of (λ/μ) L H in the step of V: the Lagrangian gives −1, the published program has +1
 
     by_sample: ClassVar[int] = 4
+    degree: ClassVar[int] = 1
 
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step: no outliers, no multipliers."""
@@ -165,6 +166,9 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
         Start: k-means, indicators + 0.2 of the samples (V) and of the features (U); or uniform on [0, 1).
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
+    scale : float or "auto", default="auto"
+        Unit of X. "auto": the root mean square of the samples' norms, so that lam does not depend on the
+        units of X. 1.0: the plain objective.
     max_iter : int, default=500
         Maximum number of iterations.
     tol : float, default=1e-5
@@ -195,6 +199,8 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
         Number of iterations made, and why the fit ended.
     graph_ : csr_array of shape (n, n) or None
         The graph W.
+    scale_ : float
+        The unit of X that was used.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
         Number of features p; their names, if X is a data frame with string names.
 
@@ -220,6 +226,7 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
     _starts: ClassVar = {"kmeans": starts.robust_manifold, "random": random}
     _signed = True
     _sparse = False
+    _basis_has_unit = True
     _flags = ("published_sign",)
 
     n_components: int = 10
@@ -232,6 +239,7 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
     n_neighbors: int = 5
     init: KMeansInit = "kmeans"
     n_init: int = 1
+    scale: float | Auto = "auto"
     max_iter: int = 500
     tol: float = 1e-5
     eval_every: int = 10
@@ -250,10 +258,10 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
     def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         graph = None if W is None else Laplacian.of(W, weights["lam"])
         sign = 1.0 if self.published_sign else -1.0
-        return RobustManifoldRule(data.X, graph, float(self.mu), float(self.rho), sign)
+        return RobustManifoldRule(data.rows(slice(None)), graph, float(self.mu), float(self.rho), sign)
 
-    def _more_attributes(self, fits: Fits) -> dict[str, Any]:
+    def _more_attributes(self, fits: Fits, data: InMemory) -> dict[str, Any]:
         residual, split = fits.rule.constraint_errors(fits.state)
         V = fits.state.V
         labels = namespace(V).argmax(V[:, 0, :], axis=1)
-        return {"labels_": labels, "constraint_error_": (float(residual[0]), float(split[0]))}
+        return {"labels_": labels, "constraint_error_": (fits.unit * float(residual[0]), float(split[0]))}

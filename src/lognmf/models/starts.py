@@ -9,6 +9,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering import cluster
+from lognmf.core import starts
 from lognmf.core.arrays import Matrix, to_numpy
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.graph import Graphs
@@ -80,6 +81,15 @@ def spectral(
     # A multiplicative update cannot leave zero: a hundredth of the mean part takes its place.
     floor = max(np.abs(U).mean() / 100, np.finfo(X.dtype).tiny)
     return np.maximum(U, floor), V
+
+
+POWERS_OF_UNIT: dict[starts.Start, tuple[float, float]] = {
+    starts.scaled: (1, 0),
+    starts.nndsvda: (0.5, 0.5),
+    starts.nndsvdar: (0.5, 0.5),
+    spectral: (1, 0),
+}
+"""How U and V of a start grow with X: with these powers of its unit. Other starts do not."""
 
 
 def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | None) -> np.ndarray:

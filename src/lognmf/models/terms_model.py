@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -13,14 +14,19 @@ from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.models.weights import AUTO
 
-Solver = Literal["mu", "cd"]
+Solver = Literal["auto", "mu", "cd"]
 Loss = Literal["frobenius", "kullback-leibler"]
 PenaltyName = Literal["log", "l1"]
 RowNormName = Literal["l2log", "l21"]
 
-SHORT = 30
-"""Maximum number of iterations of a gradual solver from the spectral start (docs/defaults.md)."""
+
+PREFERRED = ("cd", "mu")
+"""The solvers in the order in which ``solver="auto"`` tries them."""
+
+SOLVER_CHOICES: Mapping[str, Any] = ChainMap({AUTO: None}, SOLVERS)
+"""What the parameter ``solver`` may be."""
 
 
 class TermsModel(BasisAndCodesModel):
@@ -34,22 +40,29 @@ class TermsModel(BasisAndCodesModel):
 
     def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         options = {"unit_components": self.unit_components} if hasattr(self, "unit_components") else {}
-        return SOLVERS[self.solver].of(self._problem(data, W, weights), **options)
+        problem = self._problem(data, W, weights)
+        return self._chosen_solver(problem).of(problem, **options)
+
+    def _chosen_solver(self, problem: Problem) -> Any:
+        """The solver that is asked for; "auto" is the first of `PREFERRED` that can minimise the problem."""
+        if self.solver != AUTO:
+            return SOLVERS[self.solver]
+        return next(solver for name in PREFERRED if (solver := SOLVERS[name]).refuses(problem) is None)
 
     def _code_problem(self, data: InMemory, weights: Mapping[str, Array]) -> Problem:
         return self._problem(data, None, weights)
 
     def _refuses(self, data: InMemory) -> str | None:
+        if self.solver == AUTO:
+            return None
         weights = {name: like([1.0], data.pattern) for name in self._weights}
         return SOLVERS[self.solver].refuses(self._problem(data, None, weights))
 
-    def _iteration_limit(self, *, drawn: bool = True) -> int:
-        # The spectral start separates the clusters; every gradual step improves the fit and blurs them.
-        gradual = drawn and self.init == "spectral" and SOLVERS[self.solver].gradual
-        return SHORT if self.max_iter is None and gradual else super()._iteration_limit(drawn=drawn)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        solver = SOLVERS.get(self.solver) if isinstance(self.solver, str) else None
-        tags.input_tags.allow_nan = self._missing and getattr(solver, "takes_missing", False)
+        names = PREFERRED if self.solver == AUTO else (self.solver,)
+        solvers = [SOLVERS.get(name) for name in names if isinstance(name, str)]
+        tags.input_tags.allow_nan = self._missing and any(
+            getattr(solver, "takes_missing", False) for solver in solvers
+        )
         return tags

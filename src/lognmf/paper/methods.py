@@ -26,12 +26,15 @@ OURS = ("LS-NMF", "RLS-NMF")
 WEIGHTS = ("alpha", "beta", "gamma", "lam")
 """The paper's α, β, γ and λ."""
 
+_PLAIN = {"alpha": 0.01, "beta": 0.001, "lam": 0.1, "solver": "mu", "unit_components": False, "max_iter": 500}
+
 PINNED: dict[str, dict[str, Any]] = {
-    name: {"init": init, "solver": "mu", "unit_components": False, "max_iter": 500}
-    for name, init in (("LS-NMF", "random"), ("RLS-NMF", "scaled"))
+    **{name: {"scale": 1.0} for name in ("NMF", "GNMF", "RMNMF", "WNMF")},
+    "LS-NMF": {**_PLAIN, "scale": 1.0, "init": "random"},
+    "RLS-NMF": {**_PLAIN, "scale": 1.0, "init": "scaled", "gamma": 1.0},
 }
-"""Settings of LS-NMF and RLS-NMF wherever a cell gives no others: the paper's multiplicative updates
-and free scale, whatever the package's defaults are."""
+"""Settings wherever a cell gives no others: the paper's plain objectives, multiplicative updates and free
+scale, whatever the package's defaults are."""
 
 PAPER_OPTIONS: dict[str, dict[str, Any]] = {
     name: {"init": "random"} for name in ("NMF", "GNMF", "WNMF", *OURS)

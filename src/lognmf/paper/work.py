@@ -127,7 +127,7 @@ def _course(piece: Piece, device: str | None) -> Work:
     model = _estimator(cell, samples).set_params(**setting, random_state=seed, tol=0)
     model._check_parameters()
     data = check_samples(clone(model), _given(cell, samples), reset=True)
-    graphs, max_iter = Graphs(data.X, {NEIGHBOURS: samples.W}), model._iteration_limit()
+    graphs, max_iter = Graphs(data.X, {NEIGHBOURS: samples.W}), model.max_iter
     often = model.eval_every <= _SPARSENESS_EVERY
     looks: list[dict[str, float]] = []
 
@@ -138,7 +138,7 @@ def _course(piece: Piece, device: str | None) -> Work:
             looks.append({"iteration": iteration, **both})
 
     first = draw(model, data, graphs, seed)
-    fits = fit_batch(model, data, graphs, first, max_iter=max_iter, on_state=look)
+    fits = fit_batch(model, data, graphs, first, unit=1.0, max_iter=max_iter, on_state=look)
     if looks[-1]["iteration"] < max_iter:  # nothing moved any more
         looks.append({**looks[-1], "iteration": max_iter})
     history = fits.history(0)

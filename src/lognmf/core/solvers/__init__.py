@@ -8,7 +8,7 @@ from lognmf.core.solvers.multiplicative import Multiplicative
 
 SOLVERS: dict[str, Any] = {"mu": Multiplicative, "cd": CoordinateDescent}
 """Solvers by the estimators' ``solver``: rules with ``of(problem, unit_components=False)``;
-``refuses(problem)``, the reason why one cannot minimise a problem, or None; and two flags: ``takes_missing``
-says whether entries of X may be missing, ``gradual`` whether a few steps stay near the start."""
+``refuses(problem)``, the reason why one cannot minimise a problem, or None; and ``takes_missing``, whether
+entries of X may be missing."""
 
 __all__ = ["SOLVERS", "CoordinateDescent", "Multiplicative", "encode"]

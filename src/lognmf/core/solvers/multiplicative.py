@@ -145,7 +145,11 @@ class Multiplicative:
 
     by_sample: ClassVar[int] = 2
     takes_missing: ClassVar[bool] = True
-    gradual: ClassVar[bool] = True
+
+    @property
+    def degree(self) -> int:
+        """Degree of the objective in X."""
+        return self.problem.fit.degree
 
     @staticmethod
     def refuses(problem: Problem) -> str | None:  # noqa: ARG004

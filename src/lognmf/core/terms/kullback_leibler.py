@@ -25,6 +25,7 @@ class KullbackLeibler:
     """``Σ m (x log(x/y) − x + y)`` over all entries, with weights m where the data have some."""
 
     quadratic: ClassVar[bool] = False
+    degree: ClassVar[int] = 1
 
     def project(self, block: InMemory, U: Array) -> Array:
         return U[:0, ...]
@@ -35,7 +36,7 @@ class KullbackLeibler:
     def sums(self, block: InMemory, U: Array, V: Array, kept: Array) -> tuple[Array, ...]:
         """``(X / V Uᵀ)ᵀV`` and ``Mᵀ V``, the latter one row if all weights are 1."""
         columns = [
-            sum((R.T @ V[rows, b, :] for rows, R in _ratios(block.weighted.X, U[:, b, :], V[:, b, :])))
+            sum((R.T @ V[rows, b, :] for rows, R in _ratios(block.weighted, U[:, b, :], V[:, b, :])))
             for b in range(U.shape[1])
         ]
         xp = namespace(U)
@@ -51,7 +52,7 @@ class KullbackLeibler:
         xp = namespace(U)
         columns = []
         for b in range(U.shape[1]):
-            ratios = _ratios(block.weighted.X, U[:, b, :], V[:, b, :])
+            ratios = _ratios(block.weighted, U[:, b, :], V[:, b, :])
             columns.append(xp.concat([R @ U[:, b, :] for _, R in ratios], axis=0))
         pos = xp.sum(U, axis=0, keepdims=True) if block.M is None else product(block.M, U)
         return _halves(xp.stack(columns, axis=1), pos, V)
@@ -78,33 +79,33 @@ def _halves(neg: Array, pos: Array, F: Array) -> Halves:
     return lambda rows: (neg[rows, ...] / 2, pos[rows, ...] / 2)
 
 
-def _ratios(X: Matrix, U: Array, V: Array) -> Iterator[tuple[slice, Matrix]]:
+def _ratios(data: InMemory, U: Array, V: Array) -> Iterator[tuple[slice, Matrix]]:
     """Blocks ``(rows, X / V Uᵀ)`` for one setting, U (p, k) and V (n, k); 0 where X is 0.
 
     Where a part of the data cannot be reached, ``V Uᵀ = 0``, the ratio is huge but finite: times 0 it is 0.
     """
     tiny = float(namespace(U).finfo(U.dtype).smallest_normal)
     share = tiny**0.65  # of X, added to V Uᵀ: changes no digit of an ordinary one
-    for rows in row_blocks(X):
-        if sp.issparse(X):
-            part = X[rows]
+    for rows in row_blocks(data.X):
+        part = data.rows(rows)
+        if sp.issparse(part):
             Y = at_entries(part, U, V[rows, :])
             yield rows, stored_like(part, part.data / (Y + (share * part.data + tiny)))
         else:
             Y = V[rows, :] @ U.T
-            Y += share * X[rows, :]
+            Y += share * part
             Y += tiny
-            yield rows, X[rows, :] / Y
+            yield rows, part / Y
 
 
 def _divergences(block: InMemory, U: Array, V: Array) -> Iterator[Array]:
     """The divergence of each row, block by block, for one setting."""
     xp = namespace(U)
-    X, M = block.X, block.M
+    M = block.M
     tiny = float(xp.finfo(U.dtype).smallest_normal)
     all_of_U = xp.sum(U, axis=0)
-    for rows in row_blocks(X):
-        x, v = X[rows, :], V[rows, :]
+    for rows in row_blocks(block.X):
+        x, v = block.rows(rows), V[rows, :]
         if sp.issparse(x):
             y = at_entries(x, U, v)
             m = 1.0 if M is None else np.asarray(M[rows][entry_rows(x), x.indices]).reshape(-1)

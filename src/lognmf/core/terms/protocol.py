@@ -110,6 +110,9 @@ class DataFit(Protocol):
     ``by_residual = True``; coordinate descent needs that.
     """
 
+    degree: ClassVar[int]
+    """Of the term in X: if X and V are doubled, it is ``2**degree`` as large."""
+
     def project(self, block: InMemory, U: Array) -> Array:
         """``X @ U`` (n, B, k), or an array without rows if the term has no use for it."""
 

@@ -23,6 +23,7 @@ class Weighted:
     """``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` with the weights ``M`` of the data."""
 
     quadratic: ClassVar[bool] = True
+    degree: ClassVar[int] = 2
 
     def project(self, block: InMemory, U: Array) -> Array:
         return block.weighted.times(U)
@@ -80,14 +81,13 @@ def _weighted_products(M: Matrix, U: Array, V: Array) -> Iterator[tuple[slice, M
 
 def _weighted_errors(block: InMemory, U: Array, V: Array) -> Iterator[Array]:
     """The weighted squared error of each row, block by block, for one setting."""
-    X: Matrix = block.X
     M: Matrix = block.M
     for rows in row_blocks(M):
         if sp.issparse(M):
             part = M[rows]
-            known = np.asarray(X[rows][entry_rows(part), part.indices]).reshape(-1)
+            known = np.asarray(block.rows(rows)[entry_rows(part), part.indices]).reshape(-1)
             difference = at_entries(part, U, V[rows, :]) - known
             yield np.asarray(stored_like(part, part.data * difference**2).sum(axis=1)).reshape(-1)
         else:
-            difference = X[rows, :] - V[rows, :] @ U.T
+            difference = block.rows(rows) - V[rows, :] @ U.T
             yield namespace(U).sum(M[rows, :] * difference**2, axis=1)

@@ -43,7 +43,7 @@ def refuses(problem: Problem) -> str | None:
 def _refuses_data(data: Data) -> str | None:
     """Why coordinate descent cannot take the data; None if it can."""
     if find_spec("numba") is None:
-        return 'solver="cd" needs numba: run pip install "lognmf[cd]", or use solver="mu".'
+        return 'solver="cd" needs numba: run pip install numba, or use solver="mu".'
     if not isinstance(data, InMemory):
         return 'solver="cd" needs all of X in memory: use solver="mu".'
     X = data.X

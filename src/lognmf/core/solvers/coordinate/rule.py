@@ -57,7 +57,6 @@ class CoordinateDescent:
 
     by_sample: ClassVar[int] = 5
     takes_missing: ClassVar[bool] = False
-    gradual: ClassVar[bool] = False
 
     @classmethod
     def of(cls, problem: Problem, unit_components: bool = False) -> CoordinateDescent:
@@ -76,6 +75,11 @@ class CoordinateDescent:
     def problem(self) -> Problem:
         """What is minimised, as terms."""
         return self.costs.problem
+
+    @property
+    def degree(self) -> int:
+        """Degree of the objective in X."""
+        return self.problem.fit.degree
 
     # The contract of a rule ------------------------------------------------------------
 

@@ -1,0 +1,85 @@
+"""The unit of the data: what makes the weights of a model independent of the scale of X."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Array, Matrix, to_numpy, total
+from lognmf.core.data import InMemory, few_rows
+from lognmf.parameters import check_positive
+
+SAME = 1e-12
+"""A unit this close to 1 is 1: samples of unit norm are fitted as they are."""
+
+FEW, MOST = 0.1, 0.5
+"""Norms differ by much where this share of the samples has more than that share of all squares."""
+
+
+def check_scale(scale: Any) -> None:
+    """Refuse what is neither "auto" nor a unit."""
+    if not isinstance(scale, str):
+        check_positive("scale", scale)
+    elif scale != "auto":
+        msg = f'scale must be "auto" or a finite number > 0; got {scale!r}.'
+        raise ValueError(msg)
+
+
+def unit_of(data: InMemory) -> float:
+    """Root mean square of the samples' norms; missing entries count as an average known one."""
+    n, p = data.shape
+    squares, size = _row_squares(data)
+    known = 1.0 if data.M is None else _sum(data.M) / (n * p)
+    unit = size * math.sqrt(squares.sum() / n / known)
+    return 1.0 if unit == 0 or abs(unit - 1) < SAME else unit
+
+
+def in_units(data: InMemory, unit: float) -> InMemory:
+    """The data in this unit; themselves where it is 1."""
+    return data if unit == 1 else replace(data, unit=unit)
+
+
+def uneven_norms(data: InMemory) -> str | None:
+    """A sentence where a few samples decide the fit; None if the norms are alike."""
+    squares = np.sort(_row_squares(data)[0])[::-1]
+    few = math.ceil(FEW * len(squares))
+    share = squares[:few].sum() / (squares.sum() or 1.0)
+    if few < 2 or share <= MOST:
+        return None
+    return (
+        f"The norms of the samples differ by much: {few} of {len(squares)} samples have {share:.0%} of the "
+        "sum of squares of X, so the fit describes mostly these. lognmf.normalize(X) gives every sample the "
+        "same norm."
+    )
+
+
+def _row_squares(data: InMemory) -> tuple[np.ndarray, float]:
+    """Squared norms (n,) of ``X / size``, weighted as the entries are, and the largest entry ``size``.
+
+    Squares of the entries themselves may overflow or vanish.
+    """
+    X, M = data.X, data.M
+    values = X.data if sp.issparse(X) else X
+    size = 0.0 if 0 in values.shape else max(float(values.max()), -float(values.min()))
+    if size == 0:
+        return np.zeros(X.shape[0]), 1.0
+    squares = [
+        to_numpy(_row_sums(X[rows, :] / size, None if M is None else M[rows, :])) for rows in few_rows(X)
+    ]
+    return np.concatenate(squares), size
+
+
+def _row_sums(X: Matrix, M: Matrix | None) -> Array:
+    """``Σ_j m_ij x_ij²`` of every row, in float64."""
+    if sp.issparse(X):
+        squares = X.multiply(X) if M is None else M.multiply(X.multiply(X))
+        return np.asarray(squares.sum(axis=1), dtype=np.float64).reshape(-1)
+    return total(X**2 if M is None else M * X**2, axis=1)
+
+
+def _sum(M: Matrix) -> float:
+    return float(M.sum()) if sp.issparse(M) else float(total(M, axis=(0, 1)))

@@ -1,0 +1,267 @@
+"""Weights chosen from the data: the sparsest parts that the error allows, the usual size of residuals.
+
+All of it works on batches of settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import gaussian_kde
+
+from lognmf.core.arrays import Array, like, namespace, to_numpy
+from lognmf.core.rule import Solution, State
+from lognmf.core.terms import PENALTIES
+from lognmf.core.terms.robust import kept_share
+from lognmf.parameters import check_nonnegative
+
+AUTO = "auto"
+"""The word that stands for a weight to be chosen."""
+
+WITHOUT = {"alpha": 0.0, "beta": 0.0, "gamma": 1e8}
+"""What a weight is while it is yet to be chosen: no sparsity, no outliers."""
+
+LOOSE, USUAL_TOL = 10.0, 1e-5
+"""Fits on the way to a weight stop at this multiple of ``tol``, which has the usual value where it is 0."""
+
+TRIALS = 10
+"""Maximum number of weights tried."""
+
+ENOUGH = 0.9
+"""A weight is good enough if it uses this share of the error that is allowed."""
+
+STEPS = (1.2, 4.0)
+"""Smallest and largest factor from one weight to the next."""
+
+ZERO, DENSE = 1e-3, 0.05
+"""Entries below the first share of the largest of their part are zeros; parts with fewer of them than
+the second share are dense."""
+
+SPREADS = 3.0
+"""Residuals are usual up to this many spreads above their median."""
+
+NEVER = 0.01
+"""Residuals below this share of the typical sample's norm are never unusual: they are rounding."""
+
+VALLEY_FROM, VALLEY_DEPTH = 0.6, 0.5
+"""A valley in the density of residuals: above this quantile, at most this share of the peak beyond it."""
+
+BANDWIDTH = 0.5
+"""Of the density, in units of Silverman's; the usual one smooths small groups away."""
+
+FEWEST = 20
+"""Residuals needed to look for a valley."""
+
+
+def check_weight(name: str, value: Any, *, auto: bool) -> None:
+    """Refuse what is no weight, nor the word for one that is to be chosen (``auto``)."""
+    if not (auto and isinstance(value, str)):
+        check_nonnegative(name, value)
+    elif value != AUTO:
+        msg = f'{name} must be "auto" or a finite number >= 0; got {value!r}.'
+        raise TypeError(msg)
+
+
+class ChosenSparsity:
+    """Fitted attributes of a model that can choose its sparsity."""
+
+    alpha_: float
+    beta_: float
+
+
+def check_sparsity(model: Any) -> None:
+    """Refuse an error that cannot be allowed, and parts of any norm where their sparsity is to be chosen."""
+    check_nonnegative("extra_error", model.extra_error)
+    if AUTO in (model.alpha, model.beta) and not model.unit_components:
+        msg = (
+            '"auto" needs unit_components=True: without it, factors become sparser by becoming smaller. '
+            "Give alpha and beta numbers, or set unit_components=True."
+        )
+        raise ValueError(msg)
+
+
+@dataclass(frozen=True, eq=False)
+class Ended:
+    """A finished fit of a batch."""
+
+    rule: Any
+    state: State
+    solution: Solution
+
+    def best(self, restarts: int) -> tuple[Ended, np.ndarray]:
+        """The best of each setting's ``restarts``, which stand side by side, and their places."""
+        best = np.argmin(self.solution.objective.reshape(-1, restarts), axis=1)
+        winners = np.arange(len(best)) * restarts + best
+        return Ended(self.rule.take(winners), self.state.take(winners), self.solution), winners
+
+    def found(self) -> Found:
+        """What the choice of weights needs of it; the rest can be forgotten."""
+        problem, factors = self.rule.problem, self.rule.factors(self.state)
+        value = to_numpy(problem.total(problem.fit.row_values, *factors))
+        return Found(State(*factors[:2]), value, to_numpy(self.squared_residuals()) ** 0.5)
+
+    def squared_residuals(self) -> Array:
+        """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
+        problem, (U, V, XU) = self.rule.problem, self.rule.factors(self.state)
+        blocks = [
+            problem.fit.squared_residuals(block, U, V[rows, ...], XU[rows, ...])
+            for rows, block in problem.data.blocks()
+        ]
+        return namespace(U).concat(blocks, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Factors of a batch, with the value (B,) of their data term and the residuals (n, B) of the samples."""
+
+    factors: State
+    data_term: np.ndarray
+    residuals: np.ndarray
+
+
+Fit = Callable[[State, Mapping[str, np.ndarray], float], Ended]
+"""``(first factors, weights (B,) by name, tol)``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of a batch of settings by name, (B,) each; those in ``auto`` are yet to be chosen."""
+
+    values: dict[str, np.ndarray]
+    auto: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Sequence[float | str]]) -> Weights:
+        """The ``given`` values; an "auto" in one setting of a weight stands for all of them."""
+        auto = frozenset(name for name, values in given.items() if AUTO in values)
+        values = {
+            name: np.full(len(values), WITHOUT[name]) if name in auto else np.asarray(values, dtype=float)
+            for name, values in given.items()
+        }
+        return cls(values, auto)
+
+    def repeated(self, restarts: int) -> dict[str, np.ndarray]:
+        """The values for every restart of every setting."""
+        return {name: np.repeat(values, restarts) for name, values in self.values.items()}
+
+    def chosen(self, model: Any, problem: Any, fit: Fit, found: Found) -> tuple[State, Weights]:
+        """First factors and values for the last fit, from a fit without the weights that are ``auto``."""
+        values = dict(self.values)
+        loose = LOOSE * (model.tol or USUAL_TOL)
+        if "gamma" in self.auto:
+            norm = float(np.sqrt(np.mean(to_numpy(problem.data.squared_norms))))
+            limits = [usual_residual(r, norm) for r in found.residuals.T]
+            values["gamma"] = np.array([outlier_weight(problem.fit.row_norm, limit) for limit in limits])
+            found = fit(found.factors, values, loose).found()
+        sides: list[str] = [name for name in ("alpha", "beta") if name in self.auto]
+        if not sides:
+            return found.factors, Weights(values)
+        U, V = found.factors.U, found.factors.V
+        costs = {"alpha": _cost(model.penalty, U), "beta": _cost(model.penalty, V)}
+        chosen = sides_of(U) if len(sides) == 2 else dict.fromkeys(sides, np.ones(len(found.data_term)))
+        sparsity = np.sum([chosen[name] * costs[name] for name in chosen], axis=0)
+        spare = ((1 + model.extra_error) ** problem.fit.degree - 1) * found.data_term
+        state, weight = sparsest(fit, found, values, chosen, sparsity, spare, loose)
+        return state, Weights(values | {name: side * weight for name, side in chosen.items()})
+
+
+def usual_residual(r: np.ndarray, norm: float) -> float:
+    """The largest usual residual among ``r`` (n,) of samples whose typical norm is ``norm``.
+
+    Three spreads above the median, or less: where a smaller group of samples lies apart from the others, as
+    damaged ones do, the valley between the two is the limit.
+    """
+    median = float(np.median(r))
+    spread = 1.4826 * float(np.median(np.abs(r - median)))
+    limit = max(median + SPREADS * spread, NEVER * norm)
+    if len(r) < FEWEST or r.max() - median <= NEVER * norm or spread == 0:
+        return limit
+    density = gaussian_kde(r, lambda kde: BANDWIDTH * kde.silverman_factor())
+    places = np.linspace(np.quantile(r, VALLEY_FROM), r.max(), 256)
+    heights = density(places)
+    beyond = np.maximum.accumulate(heights[::-1])[::-1]
+    lowest = int(np.argmin(heights / beyond))
+    deep = heights[lowest] <= VALLEY_DEPTH * beyond[lowest]
+    return min(limit, max(float(places[lowest]), NEVER * norm)) if deep else limit
+
+
+def outlier_weight(row_norm: Any, limit: float) -> float:
+    """The least gamma at which a residual of norm ``limit`` (``> 0``) is no outlier."""
+    low, high = limit, (1 + limit) ** 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        kept = kept_share(row_norm, np.array([[limit]]), np.array([middle / 2]))
+        low, high = (low, middle) if kept[0, 0] == 1 else (middle, high)
+    return high
+
+
+def sides_of(U: Array) -> dict[str, np.ndarray]:
+    """Which factor is to be sparse, (B,) of 0 and 1 each: U (alpha), or V (beta) where U is dense by nature.
+
+    Parts of pictures, texts and counts have zeros without any penalty. Spectra have none: there
+    sparse codes, few substances in each sample, make the parts pure.
+    """
+    xp = namespace(U)
+    zeros = ZERO * xp.max(U, axis=0, keepdims=True) >= U
+    parts = to_numpy(xp.mean(xp.astype(zeros, xp.float64), axis=(0, 2))) >= DENSE
+    return {"alpha": parts.astype(float), "beta": 1.0 - parts}
+
+
+def _cost(penalty: str, F: Array) -> np.ndarray:
+    """The penalty of a factor of every setting, with weight 1."""
+    return to_numpy(PENALTIES[penalty](like(np.ones(F.shape[1]), F)).value(F))
+
+
+def sparsest(
+    fit: Fit,
+    plain: Found,
+    weights: Mapping[str, np.ndarray],
+    sides: Mapping[str, np.ndarray],
+    sparsity: np.ndarray,
+    spare: np.ndarray,
+    tol: float,
+) -> tuple[State, np.ndarray]:
+    """The largest weight (B,) for which the data term rises by at most ``spare`` (B,), and factors near it.
+
+    ``sides`` says by 1 which of alpha and beta it is. ``sparsity`` is that penalty of the plain fit with
+    weight 1. Going down from that fit, the data term cannot rise by more than weight · sparsity: this
+    gives the first value. Each fit starts where the last good one ended.
+    """
+    state, base = plain.factors, plain.data_term
+    low, high = np.zeros_like(base), np.full_like(base, np.inf)
+    low_cost, high_cost = np.zeros_like(base), np.full_like(base, np.inf)
+    weight = spare / np.where(sparsity > 0, sparsity, np.inf)
+    running = np.flatnonzero(weight > 0)
+    for _ in range(TRIALS):
+        if not running.size:
+            break
+        tried = {**weights, **{name: side * weight for name, side in sides.items()}}
+        tried = {name: values[running] for name, values in tried.items()}
+        found = fit(state.take(running), tried, tol).found()
+        cost = found.data_term - base[running]
+        good = cost <= spare[running]
+        better, worse = running[good], running[~good]
+        state = state.replaced(better, found.factors.take(np.flatnonzero(good)))
+        low[better], low_cost[better] = weight[better], cost[good]
+        high[worse], high_cost[worse] = weight[worse], cost[~good]
+        weight = _next_weight(spare, low, low_cost, high, high_cost)
+        unfinished = (low_cost < ENOUGH * spare) & (high > STEPS[0] ** 0.25 * low)
+        running = running[unfinished[running]]
+    return state, low
+
+
+def _next_weight(
+    spare: np.ndarray, low: np.ndarray, low_cost: np.ndarray, high: np.ndarray, high_cost: np.ndarray
+) -> np.ndarray:
+    """Between the bounds, as if the cost were a power of the weight; beyond the lower without an upper."""
+    tiny = np.finfo(float).tiny
+    lowest = np.maximum(low_cost, 1e-9 * spare) + tiny
+    onward = low * np.clip((spare / lowest) ** 0.7, *STEPS)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.log(0.95 * spare / lowest) / np.log(high_cost / lowest)
+        between = low * (high / low) ** np.clip(share, 0.2, 0.8)
+    between = np.where(low > 0, between, high / STEPS[1])
+    return np.where(np.isinf(high), onward, between)

@@ -1,0 +1,65 @@
+"""Samples made comparable before a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.arrays import Matrix, namespace
+from lognmf.core.data import InMemory
+from lognmf.models.validation import check_finite, read_samples
+
+
+def normalize(X: Any) -> Matrix:
+    """Divide every sample by its ℓ2 norm, so that all count the same in a fit.
+
+    Unlike `sklearn.preprocessing.normalize` it takes missing entries: NaN stays NaN, and the sample is
+    divided by the norm that it would have if its missing entries were like the known ones.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+        Samples in rows. NaN marks a missing entry.
+
+    Returns
+    -------
+    array, csr_array or tensor of shape (n, p)
+        A new matrix of float64, or of float32 if X is. Samples of zeros stay zero.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X is no matrix of finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lognmf import normalize
+    >>> normalize([[3.0, 4.0], [2.0, np.nan]]).round(3)
+    array([[0.6  , 0.8  ],
+           [0.707,   nan]])
+    """
+    samples = read_samples(X)
+    check_finite("sparse data cannot hold", samples, missing=True)
+    return _scaled_rows(samples.data)
+
+
+def _scaled_rows(data: InMemory) -> Matrix:
+    """The rows over their norms; over their largest entries first, since squares may overflow or vanish."""
+    X, M = data.X, data.M
+    if sp.issparse(X):
+        largest = abs(X).max(axis=1).toarray().reshape(-1)
+        X = sp.csr_array(X.multiply(1 / np.where(largest > 0, largest, 1)[:, None]), dtype=X.dtype)
+        norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64)).reshape(-1)
+        return sp.csr_array(X.multiply(1 / np.where(norms > 0, norms, 1)[:, None]), dtype=X.dtype)
+    xp = namespace(X)
+    one = xp.ones_like(X[:, :1])
+    largest = xp.max(xp.abs(X), axis=1, keepdims=True)
+    X = X / xp.where(largest > 0, largest, one)
+    squares = xp.sum(X**2, axis=1, keepdims=True)
+    known = X.shape[1] * one if M is None else xp.sum(M, axis=1, keepdims=True)  # M holds 0 and 1
+    norms = (squares * X.shape[1] / xp.where(known > 0, known, one)) ** 0.5
+    X = X / xp.where(norms > 0, norms, one)
+    return X if M is None else xp.where(M > 0, X, xp.full_like(X, xp.nan))
