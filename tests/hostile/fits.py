@@ -139,7 +139,7 @@ def check(case: Case, folder: Path) -> str:
 
 
 def _may_overflow(case: Case, model: Any) -> bool:
-    """Whether float32 may not reach: with a penalty on one factor alone, that one vanishes, the other grows."""
+    """Whether float32 may be too short: a factor with a penalty shrinks, and one without any grows."""
     short = case["dtype"] in ("float16", "float32")
     return short and any(getattr(model, name) >= 1e6 for name in model._weights)
 
