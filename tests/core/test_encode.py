@@ -139,6 +139,28 @@ def test_dead_and_equal_parts(rng, penalty, row_norm, dtype):
     assert V.dtype == dtype
 
 
+@pytest.mark.parametrize("known", [None, 0.6])
+def test_codes_start_as_the_best_multiple_of_ones(known, rng):
+    U, X = rng.random((9, 4)), rng.random((6, 9))
+    M = None if known is None else (rng.random(X.shape) < known).astype(float)
+    V = Codes.of(code_problem(X if M is None else M * X, M=M), U)[1].V[0]
+    for x, m, v in zip(X, np.ones_like(X) if M is None else M, V, strict=True):
+        of_ones = m * U.sum(axis=1)
+        np.testing.assert_allclose(v, np.full(4, x @ of_ones / (of_ones @ of_ones)), rtol=1e-12)
+
+
+def test_an_exchange_sees_what_a_better_fit_would_keep(rng):
+    """At zero all of the residual counts as an outlier's, and no entry would be worth its penalty."""
+    U = rng.random((9, 3))
+    X = 5 * U[:, 1][None]
+    options = {"penalty": PENALTIES["log"], "beta": 0.1, "row_norm": ROW_NORMS["l2log"](), "gamma": 0.5}
+    rule, state = Codes.of(code_problem(X, **options), U)
+    nothing = State(state.U, 0 * state.V, state.aux)
+    found = rule.exchanged(nothing).V[0, 0]
+    assert found[[0, 2]].tolist() == [0, 0]
+    np.testing.assert_allclose(found[1], 5, rtol=0.01)
+
+
 @dataclass(frozen=True)
 class Near:
     """``weight · Σ (F − 1/2)²``, whose gradient has a negative half."""

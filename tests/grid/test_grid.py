@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from lognmf import MODELS, fit_grid, knn_graph, metrics
 from lognmf.clustering.kmeans import kmeans
+from lognmf.grid import plan
 from problems import samples
 
 GRID = {
@@ -161,6 +162,20 @@ def test_bad_arguments_are_refused_before_any_work(case, X, monkeypatch):
     arguments = {"model": "LS-NMF", "X": X, "grid": {"lam": [1.0]}} | options
     with pytest.raises(error, match=words):
         fit_grid(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "taken"),
+    [
+        ("cuda", None, "float32"),
+        ("cuda:1", None, "float32"),
+        ("cuda", "float64", "float64"),
+        ("cpu", None, None),
+    ],
+)
+def test_on_a_gpu_numbers_are_short_unless_asked_for(device, dtype, taken, X, monkeypatch):
+    monkeypatch.setattr(plan, "to_device", lambda X, *where: where)
+    assert plan.place(X, device, dtype) == (device, taken)
 
 
 def test_a_device_that_is_not_there(X):

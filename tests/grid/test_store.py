@@ -206,6 +206,20 @@ def test_damaged_rows_are_computed_again(damage, tmp_path):
     assert timeless(again) == timeless(fresh)
 
 
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "1 result is"), (2, "2 results are"), (3, "3 results are"), (4, "4 results are")]
+)
+def test_three_of_the_damaged_rows_are_named(count, words, tmp_path):
+    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
+    store.put([(name, {"x": 1}) for name in "abcdef"])
+    with closing(sqlite3.connect(store.path)) as file, file:
+        file.execute("UPDATE rows SET row = '{}' WHERE rowid <= ?", (count,))
+    names = "; ".join("abcd"[: min(count, 3)]) + ("; …" if count > 3 else "")
+    (remark,) = store.remarks()
+    assert re.search(rf"damaged: {words} not as written, .* again: {names}\.$", remark)
+    assert sorted(store.rows()) == list("abcdef"[count:])
+
+
 def test_rows_of_another_version_are_used_only_if_asked_for(tmp_path, monkeypatch):
     store = tmp_path / "rows.sqlite"
     monkeypatch.setattr(grid_store, "code_version", lambda: "0.0.9+old")

@@ -163,6 +163,30 @@ def test_nearness_is_distance(large, small, few, near, rng):
     assert labels[0] != labels[60]
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_tiny_piece_joins_no_cluster_without_samples(form, rng, monkeypatch):
+    """Means of such clusters would lie at the origin, next to a small sample."""
+    X = np.concatenate([5 + rng.random((20, 3)), 9 + rng.random((20, 3)), np.full((1, 3), 0.1)])
+    found = np.repeat([0, 2], 20)
+    monkeypatch.setattr(starts, "_clusters", lambda *_: found)
+    tiny = np.arange(41) == 40
+    labels = starts._with_tiny_pieces(form(X), 4, np.random.RandomState(0), sp.csr_array((41, 41)), tiny)
+    assert labels.tolist() == [*found, 0]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "large", "inverted"), [(1, 100, [False]), (2, 100, [True]), (2, 59, [False])]
+)
+def test_which_eigenvectors_are_sought_by_an_inverse(pieces, large, inverted, rng, monkeypatch):
+    """Those of a graph in pieces, unless it is large: plain iterations find them by luck."""
+    sought, eigsh = [], starts.eigsh
+    monkeypatch.setattr(starts, "LARGE", large)
+    monkeypatch.setattr(starts, "eigsh", lambda **how: sought.append("sigma" in how) or eigsh(**how))
+    W = sp.block_diag([knn_graph(rng.random((60 // pieces, 4)), 8) for _ in range(pieces)], format="csr")
+    starts._embedding(W, 3, pieces, np.random.RandomState(0))
+    assert sought == inverted
+
+
 def test_curves_are_quick():
     """Hundreds of pieces and almost equal eigenvalues: nothing must run away (it took minutes)."""
     t = np.sort(np.random.default_rng(1).random(4000))
