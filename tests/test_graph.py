@@ -131,7 +131,7 @@ def test_ordinary_samples_need_no_second_search(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("k", [1, 2, 9, 60])
+@pytest.mark.parametrize("k", [1, 2, 200])
 def test_the_second_search_sorts_all_distances(rng, form, k):
     X = rng.normal(size=(300, 4))
     expected = squared_distances(X)

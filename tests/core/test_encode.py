@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from lognmf import SemiNMF
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.rule import State
 from lognmf.core.solvers.codes import Codes
-from lognmf.core.solvers.encode import best_codes, encode
+from lognmf.core.solvers.encode import _told_apart, best_codes, encode
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from problems import code_problem
 
@@ -69,6 +70,28 @@ def test_parts_of_any_size(signed, seed, likeness):
     assert (V >= 0).all()
     found = ((X - V @ U.T) ** 2).sum(axis=1)
     assert (found <= by_active_sets(X, U) * (1 + 1e-6) + 1e-9 * (X**2).sum(axis=1)).all()
+
+
+class TestToldApart:
+    """Parts of both signs of which two are all but the same: any doubtful code is solved anew."""
+
+    @pytest.fixture
+    def given(self, rng):
+        a, b = rng.normal(size=(2, 9))
+        U = np.stack([a, a + 1e-9 * b, -a + 0.3 * b], axis=1)
+        data = InMemory(0.2 * a[None])
+        return Codes.of(code_problem(data.X), U)[0], data, U
+
+    @pytest.mark.parametrize("code", [[0.21, 0, 0], [0.05, 0, 0], [0, 0, 0], [0.2, 0, 1e-3]])
+    def test_what_is_not_the_best(self, code, given):
+        V = _told_apart(*given, np.array([code], dtype=float))
+        np.testing.assert_allclose(V @ given[2].T, given[1].X, atol=1e-12)
+        assert (V >= 0).all()
+
+    def test_the_best_stays(self, given, monkeypatch):
+        monkeypatch.setitem(_told_apart.__globals__, "nnls", None)
+        V = np.array([[0.2, 0, 0]])
+        np.testing.assert_array_equal(_told_apart(*given, V), V)
 
 
 @given(seed=seeds, init=st.sampled_from(["kmeans", "random"]), max_iter=st.sampled_from([0, 5, 300]))

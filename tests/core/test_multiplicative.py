@@ -67,6 +67,15 @@ def test_the_mixed_update_of_one_kind_is_that_kinds(F, rng):
         np.testing.assert_allclose(multiply_mixed(F, *terms), F * neg / pos, rtol=1e-12)
 
 
+def test_the_mixed_update_where_linear_and_quadratic_pulls_cancel(F, rng):
+    """pos₂ t² = neg₁."""
+    (_, neg, pos), both = halves(rng), np.ones(SHAPE)
+    found = multiply_mixed(
+        F, [lambda rows: (neg[rows], both[rows].copy())], [lambda rows: (both[rows], pos[rows].copy())]
+    )
+    np.testing.assert_allclose(found, F * np.sqrt(neg / pos), rtol=1e-12)
+
+
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("decades", [0.3, 1, 4, 40])
 class TestOnTheSphere:
