@@ -1,5 +1,6 @@
 """Codes for a fixed basis: exact against other solvers, monotone, whatever the parts are like."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,12 +78,12 @@ class TestToldApart:
 
     @pytest.fixture
     def given(self, rng):
-        a, b = rng.normal(size=(2, 9))
-        U = np.stack([a, a + 1e-9 * b, -a + 0.3 * b], axis=1)
+        a, b, c, d = np.linalg.qr(rng.normal(size=(9, 4)))[0].T
+        U = np.stack([a, a + 1e-9 * b, c, d - c], axis=1)
         data = InMemory(0.2 * a[None])
         return Codes.of(code_problem(data.X), U)[0], data, U
 
-    @pytest.mark.parametrize("code", [[0.21, 0, 0], [0.05, 0, 0], [0, 0, 0], [0.2, 0, 1e-3]])
+    @pytest.mark.parametrize("code", [[0.21, 0, 0, 0], [0.05, 0, 0, 0], [0, 0, 0, 0], [0.2, 0, 0.1, 0]])
     def test_what_is_not_the_best(self, code, given):
         V = _told_apart(*given, np.array([code], dtype=float))
         np.testing.assert_allclose(V @ given[2].T, given[1].X, atol=1e-12)
@@ -90,7 +91,7 @@ class TestToldApart:
 
     def test_the_best_stays(self, given, monkeypatch):
         monkeypatch.setitem(_told_apart.__globals__, "nnls", None)
-        V = np.array([[0.2, 0, 0]])
+        V = np.array([[0.2, 0, 0, 0]])
         np.testing.assert_array_equal(_told_apart(*given, V), V)
 
 
@@ -230,6 +231,38 @@ class TestBestCodes:
         if row_norm:
             options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 10 ** rng.uniform(-2, 0.7)}
         return rng, Codes.of(code_problem(X, **options), U)
+
+    def test_an_exchange_is_the_best_of_all(self):
+        """Plain fit: no entry set to 0 with another one anywhere on a grid is lower."""
+        for seed in (0, 1, 2):
+            rng = np.random.default_rng(seed)
+            U, X = parts(rng, 6, 4, 0.5), rng.random((5, 6))
+            rule, state = Codes.of(code_problem(X, penalty=PENALTIES["log"], beta=0.3), U)
+            state = rule.step(state)
+            lowest = rule.value(state)
+            for stay, j, entry in itertools.product(1 - np.eye(5, 4), range(4), np.linspace(0, 3, 301)):
+                V = state.V * stay
+                V[..., j] = entry
+                lowest = np.minimum(lowest, rule.value(State(state.U, V, state.aux)))
+            found = rule.value(rule.exchanged(state))
+            assert (found <= lowest * (1 + 1e-12)).all()
+            assert (found > lowest - 1e-3).all()
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_the_values_of_an_exchange_are_objectives(self, seed):
+        _, (rule, state) = self.problem(seed)
+        V, XU = state.V[0], state.aux[0][0]
+        own, squared = (
+            np.broadcast_to(np.diag(rule.gram), V.shape),
+            rule.residual_norms(state.V, state.aux[0]) ** 2,
+        )
+        share, costs = np.ones(len(V)), rule._entry_costs(V)
+        entries, values = rule._set_anew(V, XU - V @ rule.gram, squared, costs, own, share)
+        for j in range(V.shape[1]):
+            moved = state.V.copy()
+            moved[0, :, j] = entries[:, j]
+            expected = rule.value(State(state.U, moved, state.aux))
+            np.testing.assert_allclose(values[:, j], expected, rtol=1e-9, atol=1e-12)
 
     def test_as_good_as_the_best_of_twelve_random_starts(self):
         worse = []
