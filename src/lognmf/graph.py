@@ -168,7 +168,7 @@ def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) 
         block = slice(start, start + step)
         one, other = X[rows[block]].astype(np.float64), X[columns[block]]
         products = one.multiply(other) if sp.issparse(X) else one * other
-        cosines[block] = np.asarray(products.sum(axis=1)).reshape(-1)
+        cosines[block] = np.asarray(products.sum(axis=1)).ravel()
         cosines[block] *= scale[rows[block]] * scale[columns[block]]
     return np.clip(cosines, 0, 1)
 

@@ -233,6 +233,18 @@ def test_residuals_of_parts_that_cancel(rng):
         np.testing.assert_allclose(found, exact.astype(float), rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e-3, 0.1, 1e3])
+def test_residuals_of_small_samples_and_parts_that_cancel(size, rng):
+    """Two parts that are all but opposite: their sizes, not the sample's, say how many digits are lost."""
+    a, b = size * rng.random((2, 5))
+    U = np.stack([a, -a + 1e-6 * b], axis=1)[:, None, :]
+    data = InMemory(1e-6 * size * rng.random((4, 5)))
+    V = np.ones((4, 1, 2))
+    exact = ((data.X - U.astype(np.longdouble).sum(axis=2).T) ** 2).sum(axis=1)
+    found = LOSSES["frobenius"](data).squared_residuals(data, U, V, data.times(U))[:, 0]
+    np.testing.assert_allclose(found, exact.astype(float), rtol=1e-6)
+
+
 @pytest.mark.parametrize("close", [[], [0], [7000], [3, 4000, 9999]])
 def test_only_samples_in_doubt_are_taken_explicitly(close, rng, monkeypatch):
     """Among many: those before, between and after them stay as they are."""
