@@ -134,6 +134,15 @@ def test_one_coordinate_between_going_and_staying(name):
     np.testing.assert_allclose(best, 0, atol=1e-15)
 
 
+@pytest.mark.parametrize("a", [1.0, 0.0, 3.0])
+def test_one_coordinate_where_the_stationary_points_of_the_log_penalty_meet(a):
+    """The way down from above leads past them, to 0: x² − 2 a x + (a + 1)²/2 · log(1 + x)."""
+    numbers = 1.0, a, (a + 1) ** 2 / 2, 5.0
+    penalty = PENALTIES["log"](np.ones(1))
+    assert penalty.minimise(*(np.array([number]) for number in numbers)).tolist() == [0]
+    assert penalty.minimum(*numbers) == 0
+
+
 @pytest.mark.parametrize("name", list(PENALTIES))
 class TestScalarFunctions:
     """φ for one number, as coordinate descent uses it, against the formulas for arrays."""
