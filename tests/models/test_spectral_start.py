@@ -116,6 +116,8 @@ def test_more_pieces_than_clusters_share_the_clusters():
     assert all(len(found) == 1 for found in of_piece)
     large = [of_piece[place] for place in (1, 3, 0)]
     assert set.union(*large) == {0, 1, 2}
+    assert of_piece[2] == of_piece[1]  # the next one joins the largest, and so on
+    assert of_piece[4] == of_piece[3]
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
