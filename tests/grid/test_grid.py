@@ -178,6 +178,14 @@ def test_on_a_gpu_numbers_are_short_unless_asked_for(device, dtype, taken, X, mo
     assert plan.place(X, device, dtype) == (device, taken)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_on_the_cpu_data_keep_their_type_unless_asked_for(form, X):
+    short = form(X.astype(np.float32))
+    assert plan.place(short, None, None) is short
+    for dtype in ("float32", "float64"):
+        assert plan.place(form(X), None, dtype).dtype == dtype
+
+
 def test_a_device_that_is_not_there(X):
     torch = pytest.importorskip("torch", reason="torch is an extra")
     if not torch.cuda.is_available():
