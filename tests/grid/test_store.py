@@ -96,6 +96,21 @@ def test_a_store_opens_while_another_run_reads_it(tmp_path, monkeypatch):
         assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
+def test_only_a_store_in_use_goes_without_a_write_ahead_log(tmp_path, monkeypatch):
+    class Failing(sqlite3.Connection):
+        def execute(self, sql, *values):
+            if "journal_mode" in sql:
+                error = sqlite3.OperationalError("out of order")
+                error.sqlite_errorcode = sqlite3.SQLITE_ERROR
+                raise error
+            return super().execute(sql, *values)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda path, timeout: connect(path, timeout, factory=Failing))
+    with pytest.raises(ValueError, match="cannot be used as a store: out of order"):
+        RowStore(tmp_path / "rows.sqlite", ABOUT)
+
+
 def cannot_be_used_now(error):
     assert re.search(
         r"cannot be used as a store: .*\. Nothing was changed\. .*in use, .* or give another", error
