@@ -40,7 +40,8 @@ GROUPS: dict[str, tuple[str, str]] = {
     "graph": ("graph", "test_graph"),
     "starts": (
         "core/starts models/starts",
-        "core/test_starts models/test_spectral_start models/test_reproducible_starts",
+        "core/test_starts models/test_kmeans_start models/test_spectral_start "
+        "models/test_reproducible_starts",
     ),
     "scores": ("clustering metrics", "clustering test_metrics"),
     "grid": ("grid", "grid"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph
-from lognmf.graph import WEIGHTINGS, Graphs, check_graph
+from lognmf.graph import WEIGHTINGS, Graphs, _settle, check_graph
 
 
 def squared_distances(X):
@@ -128,6 +128,17 @@ def test_ordinary_samples_need_no_second_search(rng, monkeypatch):
     X = rng.normal(size=(150, 20))
     for scale in (1e-6, 1, 1e6):
         assert_nearest(knn_graph(scale * X, 5), X, 5)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("k", [1, 2, 200])
+def test_the_second_search_sorts_all_distances(rng, form, k):
+    X = rng.normal(size=(300, 4))
+    expected = squared_distances(X)
+    for i in (0, 17, 299):
+        squared, nearest = _settle(form(X), i, k)
+        np.testing.assert_array_equal(nearest, np.argsort(expected[i])[:k])
+        np.testing.assert_allclose(squared, np.sort(expected[i])[:k], rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
@@ -380,6 +391,7 @@ def test_a_given_graph_may_hold_zeros_or_no_edge_and_differ_in_rounding():
         (np.where(PATH > 1, np.nan, PATH), ValueError, "finite nonnegative"),
         (np.where(PATH > 1, np.inf, PATH), ValueError, "finite nonnegative"),
         (np.where(PATH > 1, -PATH, PATH), ValueError, "finite nonnegative"),
+        (np.where(PATH > 1, -1e-9, PATH), ValueError, "finite nonnegative"),
         (np.triu(PATH), ValueError, "must be symmetric"),
         (np.tril(PATH), ValueError, "must be symmetric"),
         (PATH + np.triu(np.full((3, 3), 1e-9)), ValueError, "must be symmetric"),

@@ -141,8 +141,9 @@ def _knn_graph(X: Any, n_neighbors: int, weighting: str) -> sp.csr_array:
     n = X.shape[0]
     neighbours, squared = _nearest(X, n_neighbors)
     rows = np.repeat(np.arange(n), n_neighbors)
-    weights = WEIGHTINGS[weighting](X, rows, neighbours.reshape(-1), squared.reshape(-1))
-    W = sp.csr_array((weights, (rows, neighbours.reshape(-1))), shape=(n, n))
+    columns = neighbours.ravel()
+    weights = WEIGHTINGS[weighting](X, rows, columns, squared.ravel())
+    W = sp.csr_array((weights, (rows, columns)), shape=(n, n))
     W = sp.csr_array(W.maximum(W.T))
     W.eliminate_zeros()
     return with_small_indices(W)
@@ -167,7 +168,7 @@ def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) 
         block = slice(start, start + step)
         one, other = X[rows[block]].astype(np.float64), X[columns[block]]
         products = one.multiply(other) if sp.issparse(X) else one * other
-        cosines[block] = np.asarray(products.sum(axis=1)).reshape(-1)
+        cosines[block] = np.asarray(products.sum(axis=1)).ravel()
         cosines[block] *= scale[rows[block]] * scale[columns[block]]
     return np.clip(cosines, 0, 1)
 
@@ -188,8 +189,8 @@ def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     squared = np.take_along_axis(exact, order, axis=1)
     if count < n - 1:
         # A sample j outside the candidates may be nearer only within the products' rounding error, a
-        # small part of ‖x_i‖² + ‖x_j‖² ≤ 3 ‖x_i‖² + 2 d_ij².
-        slack = 8 * np.finfo(X.dtype).eps * np.sqrt(X.shape[1]) * (3 * sizes + 2 * positive(rough))
+        # small part of ‖x_i‖² + ‖x_j‖² ≤ 3 (‖x_i‖² + d_ij²).
+        slack = 24 * np.finfo(X.dtype).eps * np.sqrt(X.shape[1]) * (sizes + positive(rough))
         for i in np.flatnonzero(squared[:, -1] >= rough - slack):
             squared[i], neighbours[i] = _settle(X, int(i), k)
     return neighbours, squared

@@ -164,6 +164,9 @@ def test_sizes_of_clusters(library):
     assert clusters.tolist() == [4, 1, 3, 4]
     third = -(2 * 3 / 8 * np.log(3 / 8) + 2 / 8 * np.log(2 / 8)) / np.log(4)
     np.testing.assert_allclose(balance, [1, 0, third, 1.75 / 2], atol=1e-15)
+    clusters, balance = scores.cluster_sizes(np.array([[0, 0], [0, 1]]), 2)
+    assert clusters.tolist() == [1, 2]
+    np.testing.assert_allclose(balance, [0, 1], atol=1e-15)
     clusters, balance = scores.cluster_sizes(np.zeros((5, 2), dtype=int), 1)
     assert clusters.tolist() == [1, 1]
     assert balance.tolist() == [0, 0]

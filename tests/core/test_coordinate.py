@@ -102,6 +102,16 @@ class TestTwin:
         np.testing.assert_allclose(ours, twin, atol=1e-10 if dtype == np.float64 else 1e-5)
         assert (ours >= 0).all()
 
+    def test_codes_of_a_part_that_died(self, penalty, dtype, rng):
+        """A penalty makes them 0; without any they stay, since nothing depends on them."""
+        X, U, V = self.arrays(rng, dtype)
+        U[:, :, 2] = 0
+        arguments = V, product(X, U), gram(U, U), np.zeros((0, 2)), without_edges(50), np.zeros(2)
+        for work in (compiled, sweeps):
+            swept = work.kernels(term(penalty)).sweep(*arguments, np.array([0.1, 0.0]), 1)
+            assert (swept[:, 0, 2] == 0).all()
+            np.testing.assert_array_equal(swept[:, 1, 2], V[:, 1, 2])
+
     @pytest.mark.parametrize("B", [1, 3])
     def test_shared_sweep(self, penalty, dtype, B, rng, monkeypatch):
         """In several threads it is the same, to the last bit."""

@@ -1,5 +1,6 @@
 """Codes for a fixed basis: exact against other solvers, monotone, whatever the parts are like."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,11 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from lognmf import SemiNMF
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.rule import State
 from lognmf.core.solvers.codes import Codes
-from lognmf.core.solvers.encode import best_codes, encode
+from lognmf.core.solvers.encode import _told_apart, best_codes, encode
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from problems import code_problem
 
@@ -69,6 +71,28 @@ def test_parts_of_any_size(signed, seed, likeness):
     assert (V >= 0).all()
     found = ((X - V @ U.T) ** 2).sum(axis=1)
     assert (found <= by_active_sets(X, U) * (1 + 1e-6) + 1e-9 * (X**2).sum(axis=1)).all()
+
+
+class TestToldApart:
+    """Parts of both signs of which two are all but the same: any doubtful code is solved anew."""
+
+    @pytest.fixture
+    def given(self, rng):
+        a, b, c, d = np.linalg.qr(rng.normal(size=(9, 4)))[0].T
+        U = np.stack([a, a + 1e-9 * b, c, d - c], axis=1)
+        data = InMemory(0.2 * a[None])
+        return Codes.of(code_problem(data.X), U)[0], data, U
+
+    @pytest.mark.parametrize("code", [[0.21, 0, 0, 0], [0.05, 0, 0, 0], [0, 0, 0, 0], [0.2, 0, 0.1, 0]])
+    def test_what_is_not_the_best(self, code, given):
+        V = _told_apart(*given, np.array([code], dtype=float))
+        np.testing.assert_allclose(V @ given[2].T, given[1].X, atol=1e-12)
+        assert (V >= 0).all()
+
+    def test_the_best_stays(self, given, monkeypatch):
+        monkeypatch.setitem(_told_apart.__globals__, "nnls", None)
+        V = np.array([[0.2, 0, 0, 0]])
+        np.testing.assert_array_equal(_told_apart(*given, V), V)
 
 
 @given(seed=seeds, init=st.sampled_from(["kmeans", "random"]), max_iter=st.sampled_from([0, 5, 300]))
@@ -139,6 +163,28 @@ def test_dead_and_equal_parts(rng, penalty, row_norm, dtype):
     assert V.dtype == dtype
 
 
+@pytest.mark.parametrize("known", [None, 0.6])
+def test_codes_start_as_the_best_multiple_of_ones(known, rng):
+    U, X = rng.random((9, 4)), rng.random((6, 9))
+    M = None if known is None else (rng.random(X.shape) < known).astype(float)
+    V = Codes.of(code_problem(X if M is None else M * X, M=M), U)[1].V[0]
+    for x, m, v in zip(X, np.ones_like(X) if M is None else M, V, strict=True):
+        of_ones = m * U.sum(axis=1)
+        np.testing.assert_allclose(v, np.full(4, x @ of_ones / (of_ones @ of_ones)), rtol=1e-12)
+
+
+def test_an_exchange_sees_what_a_better_fit_would_keep(rng):
+    """At zero all of the residual counts as an outlier's, and no entry would be worth its penalty."""
+    U = rng.random((9, 3))
+    X = 5 * U[:, 1][None]
+    options = {"penalty": PENALTIES["log"], "beta": 0.1, "row_norm": ROW_NORMS["l2log"](), "gamma": 0.5}
+    rule, state = Codes.of(code_problem(X, **options), U)
+    nothing = State(state.U, 0 * state.V, state.aux)
+    found = rule.exchanged(nothing).V[0, 0]
+    assert found[[0, 2]].tolist() == [0, 0]
+    np.testing.assert_allclose(found[1], 5, rtol=0.01)
+
+
 @dataclass(frozen=True)
 class Near:
     """``weight · Σ (F − 1/2)²``, whose gradient has a negative half."""
@@ -185,6 +231,38 @@ class TestBestCodes:
         if row_norm:
             options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 10 ** rng.uniform(-2, 0.7)}
         return rng, Codes.of(code_problem(X, **options), U)
+
+    def test_an_exchange_is_the_best_of_all(self):
+        """Plain fit: no entry set to 0 with another one anywhere on a grid is lower."""
+        for seed in (0, 1, 2):
+            rng = np.random.default_rng(seed)
+            U, X = parts(rng, 6, 4, 0.5), rng.random((5, 6))
+            rule, state = Codes.of(code_problem(X, penalty=PENALTIES["log"], beta=0.3), U)
+            state = rule.step(state)
+            lowest = rule.value(state)
+            for stay, j, entry in itertools.product(1 - np.eye(5, 4), range(4), np.linspace(0, 3, 301)):
+                V = state.V * stay
+                V[..., j] = entry
+                lowest = np.minimum(lowest, rule.value(State(state.U, V, state.aux)))
+            found = rule.value(rule.exchanged(state))
+            assert (found <= lowest * (1 + 1e-12)).all()
+            assert (found > lowest - 1e-3).all()
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_the_values_of_an_exchange_are_objectives(self, seed):
+        _, (rule, state) = self.problem(seed)
+        V, XU = state.V[0], state.aux[0][0]
+        own, squared = (
+            np.broadcast_to(np.diag(rule.gram), V.shape),
+            rule.residual_norms(state.V, state.aux[0]) ** 2,
+        )
+        share, costs = np.ones(len(V)), rule._entry_costs(V)
+        entries, values = rule._set_anew(V, XU - V @ rule.gram, squared, costs, own, share)
+        for j in range(V.shape[1]):
+            moved = state.V.copy()
+            moved[0, :, j] = entries[:, j]
+            expected = rule.value(State(state.U, moved, state.aux))
+            np.testing.assert_allclose(values[:, j], expected, rtol=1e-9, atol=1e-12)
 
     def test_as_good_as_the_best_of_twelve_random_starts(self):
         worse = []

@@ -95,6 +95,24 @@ def test_refilled_are_the_empty_ones_of_what_is_due(rng):
         np.testing.assert_array_equal(ours[:, 0, [0, 2, 3]], old[:, 0, [0, 2, 3]])
 
 
+def test_what_refills_is_what_samples_lack(rng):
+    """Each new part, of norm 1, is all that one of the worse samples lacks; no two are the same sample's."""
+    X = samples(rng, 21, 11)
+    U, V = factors(rng, X, 1, 5)
+    U[:, :, [1, 3]] = V[:, :, [1, 3]] = 0
+    squared, empty = squared_residuals(X, U, V), np.isin(np.arange(5), [1, 3])[None]
+    new_U, new_V = escapes.refilled(InMemory(X), U, V, squared, empty, np.array([True]))
+    chosen = []
+    for j in (1, 3):
+        (i,) = np.flatnonzero(new_V[:, 0, j])
+        chosen.append(i)
+        missing = np.maximum(X[i] - U[:, 0] @ V[i, 0], 0)
+        np.testing.assert_allclose(np.linalg.norm(new_U[:, 0, j]), 1, rtol=1e-13)
+        np.testing.assert_allclose(new_V[i, 0, j] * new_U[:, 0, j], missing, atol=1e-14)
+    assert chosen[0] == squared[:, 0].argmax()
+    assert chosen[1] == np.argsort(-squared[:, 0])[5]  # the ten worse ones are shared out
+
+
 class TestSolver:
     def run(self, X, k, seed, **options):
         U, V = (F[:, None, :] for F in (np.random.default_rng(seed).random((s, k)) for s in X.shape[::-1]))

@@ -106,7 +106,7 @@ def test_a_rule_may_say_itself_that_it_has_settled():
 
 
 def test_a_state_is_shown_at_every_evaluation_and_off_the_clock(monkeypatch):
-    now, shown = [50.0], []
+    now, shown = [1.0], []
     monkeypatch.setattr("lognmf.core.loop.time.perf_counter", lambda: now[0])
 
     class Timed(Halving):
@@ -118,7 +118,7 @@ def test_a_state_is_shown_at_every_evaluation_and_off_the_clock(monkeypatch):
             return Timed(self.rate[index])
 
     def show(iteration, rule, state):
-        now[0] += 100
+        now[0] += 50 * iteration
         shown.append((iteration, rule.rate.tolist(), state.V[0, :, 0].tolist()))
 
     solution = iterate(Timed([0.5, 0.0]), start(2), max_iter=6, tol=0, eval_every=2, on_state=show)

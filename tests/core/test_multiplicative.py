@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from lognmf.core.data import InMemory
+from lognmf.core.problem import Problem
 from lognmf.core.solvers.multiplicative import (
+    Multiplicative,
     MultiplicativeCodes,
     multiply,
     multiply_mixed,
     multiply_on_sphere,
     unit_columns,
 )
-from lognmf.core.terms import KullbackLeibler
+from lognmf.core.terms import KullbackLeibler, L2Log, Log, Robust
+from problems import Cut, factors, samples
 
 SHAPE = (7, 2, 3)
 
@@ -64,6 +67,15 @@ def test_the_mixed_update_of_one_kind_is_that_kinds(F, rng):
         np.testing.assert_allclose(multiply_mixed(F, *terms), F * neg / pos, rtol=1e-12)
 
 
+def test_the_mixed_update_where_linear_and_quadratic_pulls_cancel(F, rng):
+    """pos₂ t² = neg₁."""
+    (_, neg, pos), both = halves(rng), np.ones(SHAPE)
+    found = multiply_mixed(
+        F, [lambda rows: (neg[rows], both[rows].copy())], [lambda rows: (both[rows], pos[rows].copy())]
+    )
+    np.testing.assert_allclose(found, F * np.sqrt(neg / pos), rtol=1e-12)
+
+
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("decades", [0.3, 1, 4, 40])
 class TestOnTheSphere:
@@ -111,3 +123,15 @@ def test_first_codes_have_the_sums_of_their_samples(rng):
     assert (V[:, :1] == V).all()
     empty = MultiplicativeCodes(InMemory(X), KullbackLeibler(), 0 * U).start()
     assert np.isfinite(empty.V).all()
+
+
+@pytest.mark.parametrize("edges", [[4], [1, 2, 8]])
+def test_a_state_of_blocks_is_that_of_the_whole(edges, rng):
+    X, weights = samples(rng, 11, 7), np.array([0.1, 1.0])
+    first = factors(rng, X, 2, 3)
+    states = []
+    for data in (InMemory(X), Cut(X, edges)):
+        rule = Multiplicative(Problem(data, Robust(L2Log(), weights), on_U=(Log(weights),)))
+        states.append(rule.step(rule.start(*first)))
+    for whole, blocks in zip(*((state.U, state.V, *state.aux) for state in states), strict=True):
+        np.testing.assert_allclose(blocks, whole, rtol=1e-12)

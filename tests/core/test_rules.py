@@ -104,3 +104,18 @@ def test_a_solver_declares_what_it_is(name):
     assert isinstance(solver.takes_missing, bool)
     assert isinstance(solver.gradual, bool)
     assert callable(solver.refuses)
+
+
+@pytest.mark.parametrize("index", [[1], [2, 0], [0, 1, 2]])
+def test_settings_are_replaced_in_their_places(index, rng):
+    old, new = (
+        State(*(rng.random((rows, size, k)) for rows in (9, 5)), (rng.random((5, size)),))
+        for size in (B, len(index))
+    )
+    joined = old.replaced(np.array(index), new)
+    for found, kept, fresh in zip(
+        (joined.U, joined.V, *joined.aux), (old.U, old.V, *old.aux), (new.U, new.V, *new.aux), strict=True
+    ):
+        expected = kept.copy()
+        expected[:, index] = fresh
+        np.testing.assert_array_equal(found, expected)

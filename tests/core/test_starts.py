@@ -35,9 +35,22 @@ def test_nndsvd_is_scikit_learns_but_for_the_zeros(name, rng):
 
 def test_nndsvd_scales_with_the_data(rng):
     X = rng.random((30, 20))
-    small, large = (STARTS["nndsvda"](scale * X, 4, np.random.RandomState(0)) for scale in (1.0, 1e6))
-    for F, G in zip(small, large, strict=True):
-        np.testing.assert_allclose(1e3 * F, G, rtol=1e-6)
+    plain = STARTS["nndsvda"](X, 4, np.random.RandomState(0))
+    for root in (1e3, 1e-20):
+        scaled = STARTS["nndsvda"](root**2 * X, 4, np.random.RandomState(0))
+        for F, G in zip(plain, scaled, strict=True):
+            np.testing.assert_allclose(root * F, G, rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_scaled_is_the_best_multiple_of_the_random_start(form, rng):
+    X = rng.random((9, 6))
+    (U, V), (U_random, V_random) = (
+        STARTS[name](form(X), 3, np.random.RandomState(4)) for name in ("scaled", "random")
+    )
+    np.testing.assert_array_equal(V, V_random)
+    Y = V @ U_random.T
+    np.testing.assert_allclose(U, U_random * (np.sum(X * Y) / np.sum(Y * Y)), rtol=1e-12)
 
 
 def test_nndsvdar_fills_with_little(rng):

@@ -134,6 +134,15 @@ def test_one_coordinate_between_going_and_staying(name):
     np.testing.assert_allclose(best, 0, atol=1e-15)
 
 
+@pytest.mark.parametrize("a", [1.0, 0.0, 3.0])
+def test_one_coordinate_where_the_stationary_points_of_the_log_penalty_meet(a):
+    """The way down from above leads past them, to 0: x² − 2 a x + (a + 1)²/2 · log(1 + x)."""
+    numbers = 1.0, a, (a + 1) ** 2 / 2, 5.0
+    penalty = PENALTIES["log"](np.ones(1))
+    assert penalty.minimise(*(np.array([number]) for number in numbers)).tolist() == [0]
+    assert penalty.minimum(*numbers) == 0
+
+
 @pytest.mark.parametrize("name", list(PENALTIES))
 class TestScalarFunctions:
     """φ for one number, as coordinate descent uses it, against the formulas for arrays."""
@@ -231,6 +240,18 @@ def test_residuals_of_parts_that_cancel(rng):
         exact = ((sample - V[:, 0, :].astype(np.longdouble) @ U[:, 0, :].T) ** 2).sum(axis=1)
         found = LOSSES["frobenius"](data).squared_residuals(data, U, V, data.times(U))[:, 0]
         np.testing.assert_allclose(found, exact.astype(float), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-3, 0.1, 1e3])
+def test_residuals_of_small_samples_and_parts_that_cancel(size, rng):
+    """Two parts that are all but opposite: their sizes, not the sample's, say how many digits are lost."""
+    a, b = size * rng.random((2, 5))
+    U = np.stack([a, -a + 1e-6 * b], axis=1)[:, None, :]
+    data = InMemory(1e-6 * size * rng.random((4, 5)))
+    V = np.ones((4, 1, 2))
+    exact = ((data.X - U.astype(np.longdouble).sum(axis=2).T) ** 2).sum(axis=1)
+    found = LOSSES["frobenius"](data).squared_residuals(data, U, V, data.times(U))[:, 0]
+    np.testing.assert_allclose(found, exact.astype(float), rtol=1e-6)
 
 
 @pytest.mark.parametrize("close", [[], [0], [7000], [3, 4000, 9999]])

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from lognmf import MODELS, fit_grid, knn_graph, metrics
 from lognmf.clustering.kmeans import kmeans
+from lognmf.grid import plan
 from problems import samples
 
 GRID = {
@@ -161,6 +162,28 @@ def test_bad_arguments_are_refused_before_any_work(case, X, monkeypatch):
     arguments = {"model": "LS-NMF", "X": X, "grid": {"lam": [1.0]}} | options
     with pytest.raises(error, match=words):
         fit_grid(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "taken"),
+    [
+        ("cuda", None, "float32"),
+        ("cuda:1", None, "float32"),
+        ("cuda", "float64", "float64"),
+        ("cpu", None, None),
+    ],
+)
+def test_on_a_gpu_numbers_are_short_unless_asked_for(device, dtype, taken, X, monkeypatch):
+    monkeypatch.setattr(plan, "to_device", lambda X, *where: where)
+    assert plan.place(X, device, dtype) == (device, taken)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_on_the_cpu_data_keep_their_type_unless_asked_for(form, X):
+    short = form(X.astype(np.float32))
+    assert plan.place(short, None, None) is short
+    for dtype in ("float32", "float64"):
+        assert plan.place(form(X), None, dtype).dtype == dtype
 
 
 def test_a_device_that_is_not_there(X):

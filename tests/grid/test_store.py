@@ -96,6 +96,21 @@ def test_a_store_opens_while_another_run_reads_it(tmp_path, monkeypatch):
         assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
+def test_only_a_store_in_use_goes_without_a_write_ahead_log(tmp_path, monkeypatch):
+    class Failing(sqlite3.Connection):
+        def execute(self, sql, *values):
+            if "journal_mode" in sql:
+                error = sqlite3.OperationalError("out of order")
+                error.sqlite_errorcode = sqlite3.SQLITE_ERROR
+                raise error
+            return super().execute(sql, *values)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda path, timeout: connect(path, timeout, factory=Failing))
+    with pytest.raises(ValueError, match="cannot be used as a store: out of order"):
+        RowStore(tmp_path / "rows.sqlite", ABOUT)
+
+
 def cannot_be_used_now(error):
     assert re.search(
         r"cannot be used as a store: .*\. Nothing was changed\. .*in use, .* or give another", error
@@ -204,6 +219,20 @@ def test_damaged_rows_are_computed_again(damage, tmp_path):
     with pytest.warns(UserWarning, match=r"not as written, and not used\. .* computed again: \[\{\"lam\": "):
         again = fit_grid(GraphNMF(2), X, GRID, store=tmp_path / "rows.sqlite", **OPTIONS)
     assert timeless(again) == timeless(fresh)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "1 result is"), (2, "2 results are"), (3, "3 results are"), (4, "4 results are")]
+)
+def test_three_of_the_damaged_rows_are_named(count, words, tmp_path):
+    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
+    store.put([(name, {"x": 1}) for name in "abcdef"])
+    with closing(sqlite3.connect(store.path)) as file, file:
+        file.execute("UPDATE rows SET row = '{}' WHERE rowid <= ?", (count,))
+    names = "; ".join("abcd"[: min(count, 3)]) + ("; …" if count > 3 else "")
+    (remark,) = store.remarks()
+    assert re.search(rf"damaged: {words} not as written, .* again: {names}\.$", remark)
+    assert sorted(store.rows()) == list("abcdef"[count:])
 
 
 def test_rows_of_another_version_are_used_only_if_asked_for(tmp_path, monkeypatch):

@@ -37,6 +37,21 @@ FOUND = [
     | {"also": "again"},
     {"model": "RMNMF", "n": 5, "dtype": "int64", "also": "weights of a grid", "init": "scaled", "mu": 1000.0}
     | {"max_iter": 5},
+    {
+        "model": "RMNMF",
+        "n": 8,
+        "k": 3,
+        "values": "sparse",
+        "decade": 3,
+        "graph": "given",
+        "seed": 6,
+        "mu": 1.0,
+    }
+    | {"also": "weights of a grid", "init": "scaled"},
+    {"model": "RMNMF", "n": 5, "k": 2, "values": "zeros", "container": "torch", "graph": "given", "seed": 12}
+    | {"also": "weights of a grid", "init": "scaled", "lam": 0.001},
+    {"model": "RLS-NMF", "n": 2, "values": "blocks", "decade": 9, "dtype": "float16", "container": "csr"}
+    | {"beta": 1e6, "lam": 10.0, "gamma": 0.001, "max_iter": 5},
 ]
 
 

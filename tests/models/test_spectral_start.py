@@ -28,7 +28,8 @@ def test_v_is_an_indicator_and_u_its_parts(rng):
     np.testing.assert_allclose(np.sort(V, axis=1), [[0.2, 0.2, 0.2, 1.2]] * len(X))
     assert metrics.clustering_accuracy(groups, V.argmax(axis=1)) == 1.0
     exact = np.linalg.lstsq(V, X, rcond=None)[0].T
-    np.testing.assert_allclose(U[exact > 0.01], exact[exact > 0.01], rtol=1e-6)
+    assert exact.min() < 0
+    np.testing.assert_allclose(U, np.maximum(exact, np.abs(exact).mean() / 100), rtol=1e-9)
 
 
 def test_directions_are_clustered_not_lengths():
@@ -115,6 +116,8 @@ def test_more_pieces_than_clusters_share_the_clusters():
     assert all(len(found) == 1 for found in of_piece)
     large = [of_piece[place] for place in (1, 3, 0)]
     assert set.union(*large) == {0, 1, 2}
+    assert of_piece[2] == of_piece[1]  # the next one joins the largest, and so on
+    assert of_piece[4] == of_piece[3]
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -161,6 +164,30 @@ def test_nearness_is_distance(large, small, few, near, rng):
     labels = V.argmax(axis=1)
     assert set(labels[120:]) == {labels[60 * near]}
     assert labels[0] != labels[60]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_tiny_piece_joins_no_cluster_without_samples(form, rng, monkeypatch):
+    """Means of such clusters would lie at the origin, next to a small sample."""
+    X = np.concatenate([5 + rng.random((20, 3)), 9 + rng.random((20, 3)), np.full((1, 3), 0.1)])
+    found = np.repeat([0, 2], 20)
+    monkeypatch.setattr(starts, "_clusters", lambda *_: found)
+    tiny = np.arange(41) == 40
+    labels = starts._with_tiny_pieces(form(X), 4, np.random.RandomState(0), sp.csr_array((41, 41)), tiny)
+    assert labels.tolist() == [*found, 0]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "large", "inverted"), [(1, 100, [False]), (2, 100, [True]), (2, 59, [False])]
+)
+def test_which_eigenvectors_are_sought_by_an_inverse(pieces, large, inverted, rng, monkeypatch):
+    """Those of a graph in pieces, unless it is large: plain iterations find them by luck."""
+    sought, eigsh = [], starts.eigsh
+    monkeypatch.setattr(starts, "LARGE", large)
+    monkeypatch.setattr(starts, "eigsh", lambda **how: sought.append("sigma" in how) or eigsh(**how))
+    W = sp.block_diag([knn_graph(rng.random((60 // pieces, 4)), 8) for _ in range(pieces)], format="csr")
+    starts._embedding(W, 3, pieces, np.random.RandomState(0))
+    assert sought == inverted
 
 
 def test_curves_are_quick():

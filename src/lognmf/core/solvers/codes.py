@@ -266,8 +266,7 @@ def _go(V: Array, step: Array) -> tuple[Array, Array]:
     The entry that stops it becomes 0.
     """
     xp = namespace(V)
-    falling = step < 0
-    stopping = falling & (-step > V)  # only these are divided: the others have room for a whole step
+    stopping = -step > V  # only these are divided: the others have room for a whole step
     room = xp.where(stopping, V / xp.where(stopping, -step, xp.ones_like(step)), xp.full_like(V, xp.inf))
     t = xp.min(room, axis=1, keepdims=True)
     stopped = t < 1
