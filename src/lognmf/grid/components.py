@@ -1,4 +1,4 @@
-"""How many components? Errors of held-out entries, stability of the parts, and the gap of the neighbour graph."""
+"""How many components? Errors of held-out entries, stability of the parts, gaps of the neighbour graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lognmf.core.arrays import to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
 from lognmf.grid.eigengap import eigengaps
-from lognmf.grid.held_out import SHARE, Fitted, held_out_path, make_folds, outliers
+from lognmf.grid.held_out import SHARE, Fitted, draw_entries, held_out_path, outliers
 from lognmf.models import WeightedNMF
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import check_samples
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, float]]
 
-EXPLAINED = 0.003
-"""What a smaller k may explain less of the variance of the held-out entries than the best one, as a share."""
+NEGLIGIBLE = 0.1
+"""What a smaller k may explain less than the best one, as a share of what a component explains on average."""
 
 AGREEMENT = 0.02
 """How far below the best stability a k still counts as stable."""
@@ -45,8 +45,8 @@ class ComponentChoice:
     reason : str
         Why, in words.
     rows : list of dict
-        One row for every ``k``, smallest first. ``held_out_error``: mean squared error of the held-out entries
-        divided by their variance (1 is no better than their mean), mean over the folds, with
+        One row for every ``k``, smallest first. ``held_out_error``: mean squared error of the held-out
+        entries divided by the variance of X (1 is no better than the mean of X), mean over the folds, with
         ``held_out_se``, its standard error. ``above_best`` and ``above_best_se``: the same of the difference
         to the smallest error, fold by fold. ``training_error``: as ``held_out_error``, of the entries that
         were fitted. ``stability``: mean cosine of the parts of two folds, matched one to one; 1 if
@@ -93,8 +93,8 @@ def choose_components(
 
     Plain NMF with every k is fitted to the data with 5 % of the entries held out at random, ``n_folds`` times
     with other entries and another start. The fits run from the largest k to the smallest: each begins where
-    the one before ended, less the part that is missed least. A part that is really there lowers the error of the
-    held-out entries, and every fold finds it; a part that follows noise does neither.
+    the one before ended, less the part that is missed least. A part that is really there lowers the error of
+    the held-out entries, and every fold finds it; a part that follows noise does neither.
 
     The number of components is not the number of clusters: samples of one cluster may need several parts, and
     clusters may share parts. For clusters use ``by="eigengap"``.
@@ -150,7 +150,8 @@ def choose_components(
     check_choice("by", by, RECOMMENDATIONS)
     check_integer("n_folds", n_folds, 2)
     if n_folds * SHARE > 1:
-        msg = f"n_folds must be from 2 to {round(1 / SHARE)}, since every fold holds out {SHARE:.0%}; got {n_folds}."
+        most = round(1 / SHARE)
+        msg = f"n_folds must be from 2 to {most}, since every fold holds out {SHARE:.0%}; got {n_folds}."
         raise ValueError(msg)
     check_flag("robust", robust)
     check_random_state(random_state)
@@ -165,9 +166,9 @@ def choose_components(
         rng = np.random.default_rng(generator(random_state).randint(2**31))
         strange = outliers(X, missing, max(ks), rng) if robust else np.zeros(0, dtype=int)
         unknown = strange if missing is None else np.union1d(strange, np.flatnonzero(missing))
-        folds = make_folds(X, unknown, n_folds, rng)
+        held_out = draw_entries(X.shape, unknown, n_folds, rng)
         report = _Report(ks, on_batch, verbose)
-        fits = [report.told(fitted) for fitted in held_out_path(X, folds, ks, rng)][::-1]
+        fits = [report.told(fitted) for fitted in held_out_path(X, held_out, unknown, ks, rng)][::-1]
         columns |= _evidence(fits, _variance(X, unknown))
         n_outliers = len(strange)
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
@@ -181,7 +182,8 @@ def choose_components(
 def check_ks(ks: Any, most: int) -> list[int]:
     """Numbers of components to try, smallest first, each from 1 to ``most``."""
     if isinstance(ks, str) or not isinstance(ks, Iterable):
-        msg = f"ks must be several integers from 1 to {most}, such as range(2, {min(most, 20) + 1}); got {ks!r}."
+        example = f"range(2, {min(most, 20) + 1})"
+        msg = f"ks must be several integers from 1 to {most}, such as {example}; got {ks!r}."
         raise TypeError(msg)
     ks = list(ks)
     for k in ks:
@@ -248,7 +250,7 @@ def _evidence(fits: list[Fitted], variance: float) -> dict[str, Any]:
 def _by_held_out(rows: Rows) -> tuple[int, str]:
     """The smallest k whose error is not clearly above the smallest."""
     least = min(rows, key=lambda row: row["held_out_error"])
-    slack = EXPLAINED * max(0.0, 1 - least["held_out_error"])
+    slack = NEGLIGIBLE * max(0.0, 1 - least["held_out_error"]) / least["k"]
     best = next(row for row in rows if row["above_best"] <= max(row["above_best_se"], slack))
     k, error = int(best["k"]), best["held_out_error"]
     said = f"{k} components leave {error:.3g} of the variance of held-out entries unexplained"
@@ -265,8 +267,8 @@ def _by_stability(rows: Rows) -> tuple[int, str]:
     most = max(row["stability"] for row in several)
     best = max((row for row in several if row["stability"] >= most - AGREEMENT), key=lambda row: row["k"])
     k = int(best["k"])
-    said = f"{k} is the largest number whose parts nearly all folds agree on (mean cosine {best['stability']:.3f})."
-    return k, said + _edge(k, rows)
+    said = f"{k} is the largest number of parts on which the folds agree as well as on any other"
+    return k, f"{said} (mean cosine {best['stability']:.3f}).{_edge(k, rows)}"
 
 
 def _by_eigengap(rows: Rows) -> tuple[int, str]:
@@ -310,7 +312,7 @@ class _Report:
         if self.on_batch is not None:
             self.on_batch(self.done, len(self.ks), seconds)
         if self.verbose:
-            left = sum(k for k in self.ks if k < fitted.k)
-            left = seconds * left / (sum(self.ks) - left)
+            rest = sum(k for k in self.ks if k < fitted.k)
+            left = seconds * rest / (sum(self.ks) - rest)
             print(f"k = {fitted.k} done, {seconds:.0f} s, {left:.0f} s left", file=sys.stderr)  # noqa: T201
         return fitted

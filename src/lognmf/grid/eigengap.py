@@ -1,4 +1,4 @@
-"""The gaps between the eigenvalues of the random walk on a neighbour graph: a hint at the number of clusters."""
+"""Gaps between the eigenvalues of the random walk on a neighbour graph: a hint at the number of clusters."""
 
 from __future__ import annotations
 

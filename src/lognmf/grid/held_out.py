@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.parallel import threads_for
 from lognmf.core.rule import State
-from lognmf.core.solvers.left_out import LeftOut, outlying, without_one
+from lognmf.core.solvers.left_out import Gaps, LeftOut, outlying, without_one
 
 SHARE = 0.05
 """Share of the entries that a fold holds out."""
@@ -39,15 +40,7 @@ TOL = 1e-6
 """Relative decrease of the objective per step at which a round ends."""
 
 MOSTLY_ZERO = 0.5
-"""With more zeros than this share, large entries are what the data consist of: none is taken for an outlier."""
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Entries that a fold does not know, as X at them (n, p), and which of them it is judged by."""
-
-    gaps: sp.csr_array
-    judged: np.ndarray
+"""With more zeros than this share, large entries are what the data consist of: none is an outlier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +63,19 @@ class Fitted:
 
 
 def held_out_path(
-    X: Matrix, folds: list[Fold], ks: Collection[int], rng: np.random.Generator
+    X: Matrix, held_out: np.ndarray, unknown: np.ndarray, ks: Collection[int], rng: np.random.Generator
 ) -> Iterator[Fitted]:
-    """Fits of every k in ``ks``, largest first, each from the one before less a part."""
+    """Fits of every k in ``ks``, largest first, each from the one before less a part.
+
+    ``held_out`` (B, m) are the entries of each fold, ``unknown`` those that no fold knows or is judged by.
+    """
     n, p = X.shape
-    data, B = InMemory(X), len(folds)
-    first = min(int(np.ceil((1 + SPARE) * max(ks))) + 1, n, p)
+    B, known = len(held_out), n * p - len(unknown) - held_out.shape[1]
+    gaps = Gaps.of([_entries(X, np.concatenate([own, unknown])) for own in held_out])
+    judges = Gaps.of([_entries(X, own) for own in held_out])
+    first = min(math.ceil((1 + SPARE) * max(ks)) + 1, n, p)
     state = State(*first_factors(X, first, B, rng))
-    rule = LeftOut(data, tuple(fold.gaps for fold in folds), np.zeros(B))
-    known = np.array([n * p - fold.gaps.nnz for fold in folds])
+    rule = LeftOut(InMemory(X), gaps, np.zeros(B))
     for k in range(first, min(ks) - 1, -1):
         if k < first:
             state = State(*without_one(state.U, state.V))
@@ -88,35 +85,31 @@ def held_out_path(
                 deviation = np.sqrt(rule.known_error(state) / known)
                 rule = replace(rule, ridge=RIDGE * deviation * (np.sqrt(n) + np.sqrt(p)))
                 state = iterate(rule, state, max_iter=steps, tol=TOL).state
-            if k in ks:
-                residuals = rule.residuals(state)
-                errors = [np.mean(r[fold.judged] ** 2) for r, fold in zip(residuals, folds, strict=True)]
-                yield Fitted(k, np.array(errors), rule.known_error(state) / known, state.U)
+        if k in ks:
+            squares = judges.residuals(state.U, state.V).data ** 2
+            errors = np.bincount(judges.setting, squares) / held_out.shape[1]
+            yield Fitted(k, errors, rule.known_error(state) / known, state.U)
 
 
-def make_folds(X: Matrix, unknown: np.ndarray, n_folds: int, rng: np.random.Generator) -> list[Fold]:
-    """Disjoint random sets of entries; those in ``unknown``, by their place in X read by rows, in none."""
-    numbers = X.shape[0] * X.shape[1]
-    size = min(MOST_HELD_OUT, max(1, round(SHARE * (numbers - len(unknown)))))
-    if unknown.size:
-        entries = rng.choice(np.setdiff1d(np.arange(numbers), unknown), n_folds * size, replace=False)
-    else:
-        entries = rng.choice(numbers, n_folds * size, replace=False)
-    return [_fold(X, held_out, unknown) for held_out in np.split(entries, n_folds)]
+def draw_entries(
+    shape: tuple[int, int], unknown: np.ndarray, n_folds: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Disjoint random sets of entries (n_folds, m), by their place in X read by rows; none ``unknown``."""
+    numbers = shape[0] * shape[1]
+    size = min(MOST_HELD_OUT, max(1, int(SHARE * (numbers - len(unknown)))))
+    pool = np.setdiff1d(np.arange(numbers), unknown) if unknown.size else numbers
+    return rng.choice(pool, (n_folds, size), replace=False)
 
 
-def _fold(X: Matrix, held_out: np.ndarray, unknown: np.ndarray) -> Fold:
-    """The fold that does not know the entries ``held_out`` and ``unknown``."""
-    n, p = X.shape
-    entries = np.union1d(held_out, unknown)
-    rows, columns = np.divmod(entries, p)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+def _entries(X: Matrix, entries: np.ndarray) -> sp.csr_array:
+    """A matrix that stores ``X`` at the ``entries``, zeros too."""
+    rows, columns = np.divmod(entries, X.shape[1])
     values = np.asarray(X[rows, columns], dtype=np.float64).reshape(-1)
-    return Fold(sp.csr_array((values, columns, indptr), shape=(n, p)), np.isin(entries, held_out))
+    return sp.csr_array((values, (rows, columns)), shape=X.shape)
 
 
 def outliers(X: Matrix, missing: np.ndarray | None, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Entries, by their place in X read by rows, that k parts do not explain; none where most of X is zero."""
+    """Entries, by their place in X read by rows, that k parts do not explain; none if most of X is zero."""
     if sp.issparse(X) or np.mean(X == 0) > MOSTLY_ZERO:
         return np.zeros(0, dtype=int)
     U, V = first_factors(X, k, 1, rng)

@@ -56,19 +56,15 @@ def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out
         axes.axvline(best, color=_MARK, linewidth=6, alpha=0.25, zorder=0)
         _DRAW[name](axes, ks, {column: [row[column] for row in rows] for column in rows[0]})
         axes.set_xlabel("number of components")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-    places[0].annotate(
-        f"k = {best}", (best, 1), xycoords=("data", "axes fraction"), xytext=(5, -4), textcoords="offset points",
-        va="top", color=_MARK, fontsize=10, fontweight="bold",
-    )  # fmt: skip
+        axes.locator_params(axis="x", integer=True)
+    where: Any = {"xycoords": ("data", "axes fraction"), "xytext": (5, -4), "textcoords": "offset points"}
+    places[0].annotate(f"k = {best}", (best, 1), va="top", color=_MARK, fontweight="bold", **where)
     return figure
 
 
 def _held_out(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
     """Errors of held-out and of fitted entries, as shares of the variance."""
-    axes.plot(
-        ks, columns["training_error"], color=_PALE, linestyle="--", linewidth=1.3, label="fitted entries"
-    )
+    axes.plot(ks, columns["training_error"], color=_PALE, linestyle="--", label="fitted entries")
     axes.errorbar(
         ks, columns["held_out_error"], yerr=columns["held_out_se"], color=ACCENT, marker="o", markersize=4,
         linewidth=1.8, elinewidth=1, capsize=2, label="held-out entries",

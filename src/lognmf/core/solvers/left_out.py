@@ -1,22 +1,24 @@
-"""Least squares with entries left out, other ones in every setting of a batch: how the number of parts is judged.
+"""Least squares with entries left out, other ones in every setting of a batch.
 
 A left-out entry is filled with its own reconstruction before every half step (EM), so the data of a setting
-are ``X + R`` with R sparse. Products with X are then one wide product for the whole batch, and X may be sparse.
+are ``X + R`` with R sparse. Products with X are one wide product for the whole batch, and X may be sparse.
 
-Without a penalty a part may live on a few known entries next to a left-out one and predict anything there: the
-errors of left-out entries explode. A little of the squared norms of U and V (``ridge``) keeps them finite.
+Without a penalty a part may live on a few known entries next to a left-out one and predict anything there:
+the errors of left-out entries explode. A small weight of the squared norms of U and V (``ridge``) prevents
+that.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import gram
-from lognmf.core.data import InMemory, at_entries, stored_like
+from lognmf.core.data import InMemory, at_entries, entry_rows, stored_like
 from lognmf.core.rule import State
 
 CLIPPED = 1.5
@@ -26,7 +28,7 @@ OUTLYING = 6.0
 """Entries whose residual is more than so many standard deviations are outlying."""
 
 STEADY = 0.9
-"""The standard deviation is taken from this quantile of the residuals; fewer than the rest may be outlying."""
+"""The standard deviation is taken from this quantile of the residuals: a tenth of them may be outlying."""
 
 NORMAL_QUANTILE = 1.6449
 """What |z| of a standard normal z does not exceed with probability `STEADY`."""
@@ -36,21 +38,73 @@ OUTLIER_STEPS = 100
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Minimises ``Σ (x_ij − (V Uᵀ)_ij)² + ridge (‖U‖² + ‖V‖²)`` over the entries that a setting knows.
+class Gaps:
+    """X at the entries that each of B settings does not know.
 
-    ``gaps`` holds for every setting X (n, p) at the entries that it does not know.
+    ``values`` (n·B, p·B) has entry (i, j) of setting b in row i·B + b and column j·B + b, so that one sparse
+    product serves the whole batch; ``setting`` is the b of every stored entry, in their order.
     """
 
+    values: sp.csr_array
+    setting: np.ndarray
+
+    @classmethod
+    def of(cls, settings: Sequence[sp.csr_array]) -> Gaps:
+        """From a matrix (n, p) for every setting, which stores X at the entries that it does not know."""
+        setting = np.repeat(np.arange(len(settings)), [own.nnz for own in settings])
+        rows, columns, values = (
+            np.concatenate([part(own) for own in settings])
+            for part in (entry_rows, lambda own: own.indices, lambda own: own.data)
+        )
+        return cls._side_by_side(rows, columns, values, setting, len(settings), settings[0].shape)
+
+    @classmethod
+    def _side_by_side(
+        cls,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        setting: np.ndarray,
+        B: int,
+        shape: tuple[int, int],
+    ) -> Gaps:
+        """Entries of B settings, each at its place in the data of this ``shape``."""
+        places = (rows.astype(np.int64) * B + setting, columns.astype(np.int64) * B + setting)
+        joined = sp.csr_array((values, places), shape=(shape[0] * B, shape[1] * B))
+        return cls(joined, joined.indices % max(B, 1))
+
+    def take(self, index: np.ndarray, B: int) -> Gaps:
+        """The settings ``index`` of the B."""
+        place = np.full(B, -1)
+        place[index] = np.arange(len(index))
+        own = place[self.setting] >= 0
+        rows, columns = entry_rows(self.values)[own] // B, self.values.indices[own] // B
+        shape = self.values.shape[0] // B, self.values.shape[1] // B
+        setting = place[self.setting[own]]
+        return self._side_by_side(rows, columns, self.values.data[own], setting, len(index), shape)
+
+    def residuals(self, U: np.ndarray, V: np.ndarray) -> sp.csr_array:
+        """Reconstruction less X at these entries."""
+        p, B, k = U.shape
+        fitted = at_entries(self.values, U.reshape(p * B, k), V.reshape(-1, k))
+        return stored_like(self.values, fitted - self.values.data)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Minimises ``Σ (x_ij − (V Uᵀ)_ij)² + ridge (‖U‖² + ‖V‖²)`` over the entries that a setting knows."""
+
     data: InMemory
-    gaps: tuple[sp.csr_array, ...]
+    gaps: Gaps
     ridge: np.ndarray  # (B,)
 
     def step(self, state: State) -> State:
         """One sweep over the columns of U, then of V; then both sides of a part get the same norm."""
         U, V = state.U, state.V
-        U = sweep(U, self.data.t_times(V) + self._from_gaps(U, V, transposed=True), gram(V, V), self.ridge)
-        V = sweep(V, self.data.times(U) + self._from_gaps(U, V, transposed=False), gram(U, U), self.ridge)
+        filled = self.gaps.residuals(U, V).T @ V.reshape(-1, V.shape[2])
+        U = sweep(U, self.data.t_times(V) + filled.reshape(U.shape), gram(V, V), self.ridge)
+        filled = self.gaps.residuals(U, V) @ U.reshape(-1, U.shape[2])
+        V = sweep(V, self.data.times(U) + filled.reshape(V.shape), gram(U, U), self.ridge)
         return State(*balanced(U, V))
 
     def value(self, state: State) -> np.ndarray:
@@ -60,31 +114,16 @@ class LeftOut:
 
     def take(self, index: np.ndarray) -> LeftOut:
         """The rule for the settings ``index``."""
-        return replace(self, gaps=tuple(self.gaps[b] for b in index), ridge=self.ridge[index])
+        return replace(self, gaps=self.gaps.take(index, len(self.ridge)), ridge=self.ridge[index])
 
     def known_error(self, state: State) -> np.ndarray:
         """Sum of squared residuals of the known entries, (B,); not below what rounding leaves of it."""
         U, V = state.U, state.V
         cross = np.einsum("ibk,ibk->b", self.data.times(U), V)
         everywhere = self._square - 2 * cross + np.sum(gram(U, U) * gram(V, V), axis=(1, 2))
-        left_out = [np.sum(residual**2) for residual in self.residuals(state)]
+        squares = self.gaps.residuals(U, V).data ** 2
+        left_out = np.bincount(self.gaps.setting, squares, minlength=len(self.ridge))
         return np.maximum(everywhere - left_out, 1e-14 * self._square)
-
-    def residuals(self, state: State) -> list[np.ndarray]:
-        """Reconstruction less X at the entries that each setting does not know, in the order of its gaps."""
-        return [
-            at_entries(gaps, state.U[:, b, :], state.V[:, b, :]) - gaps.data
-            for b, gaps in enumerate(self.gaps)
-        ]
-
-    def _from_gaps(self, U: np.ndarray, V: np.ndarray, *, transposed: bool) -> np.ndarray:
-        """``R_bᵀ V_b`` (p, B, k) or ``R_b U_b`` (n, B, k)."""
-        filled = [
-            stored_like(gaps, values)
-            for gaps, values in zip(self.gaps, self.residuals(State(U, V)), strict=True)
-        ]
-        products = [R.T @ V[:, b, :] if transposed else R @ U[:, b, :] for b, R in enumerate(filled)]
-        return np.stack(products, axis=1)
 
     @functools.cached_property
     def _square(self) -> float:
