@@ -19,7 +19,7 @@ from lognmf.grid.eigengap import eigengaps
 from lognmf.grid.held_out import SHARE, Fitted, draw_entries, held_out_path, outliers
 from lognmf.models import WeightedNMF
 from lognmf.models.starts import NEIGHBOURS
-from lognmf.models.validation import check_samples
+from lognmf.models.validation import check_samples, read_samples
 from lognmf.parameters import check_choice, check_flag, check_integer, check_random_state
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def choose_components(
         raise ValueError(msg)
     check_flag("robust", robust)
     check_random_state(random_state)
-    data = check_samples(WeightedNMF(), X, reset=True)
+    data = _check_data(X)
     ks = check_ks(ks, min(data.shape))
     X, missing = _plain(data)
     gaps = eigengaps(Graphs(X).knn(NEIGHBOURS), max(ks))[np.array(ks) - 1]
@@ -198,6 +198,18 @@ def check_ks(ks: Any, most: int) -> list[int]:
         )
         raise ValueError(msg)
     return sorted({int(k) for k in ks})
+
+
+def _check_data(X: Any) -> InMemory:
+    """The samples, nonnegative and finite but for missing entries."""
+    samples = read_samples(X)
+    if samples.smallest < 0:
+        msg = (
+            "choose_components needs nonnegative data; the smallest entry of X is "
+            f"{samples.smallest:.6g}: shift or clip X first."
+        )
+        raise ValueError(msg)
+    return check_samples(WeightedNMF(), samples, reset=True)
 
 
 def _plain(data: InMemory) -> tuple[Any, np.ndarray | None]:
