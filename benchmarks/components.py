@@ -2,13 +2,13 @@
 
     python benchmarks/components.py [--seeds 0,1,2] [--out rows.json]
 
-X = V Uᵀ, 300 × 100, with sparse nonnegative factors (three of ten entries are not zero, gamma distributed) and
-one of four kinds of noise, each at several levels:
+X = V Uᵀ, 300 × 100, with sparse nonnegative factors (three of ten entries are not zero, gamma distributed)
+and one of four kinds of noise, each at several levels:
 
 - gaussian: standard deviation as a share of the root mean square of X, negative entries set to 0;
 - poisson: counts with this mean;
 - multiplicative: every entry times a lognormal number of this spread;
-- outliers: gaussian noise of 0.1, and this share of the entries replaced by uniform ones up to the largest of X.
+- outliers: gaussian noise of 0.1, and this share of the entries replaced by uniform ones up to the largest.
 
 ks run from 1 to a quarter more than the planted number and 5. What `choose_components` does was settled on
 seeds from 100 on; the figures are of the seeds from 0 on.

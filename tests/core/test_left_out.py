@@ -13,7 +13,7 @@ N, P, K, B = 20, 12, 3, 4
 
 
 def problem(seed=0, *, sparse=False, ridge=0.1):
-    """A rule with other entries left out in every setting, a state, and the masks of known entries (B, n, p)."""
+    """A rule with other entries left out in every setting, a state, X, and masks of known entries."""
     rng = np.random.default_rng(seed)
     X = rng.random((N, P)) * (rng.random((N, P)) < 0.6)
     known = rng.random((B, N, P)) > 0.1

@@ -96,14 +96,20 @@ def test_eigengap_of_a_large_graph_is_the_same(monkeypatch):
 
 
 def row(k, error, se=0.0, stability=1.0):
-    return {"k": k, "held_out_error": error, "above_best": error - 0.1, "above_best_se": se, "stability": stability}
+    return {
+        "k": k,
+        "held_out_error": error,
+        "above_best": error - 0.1,
+        "above_best_se": se,
+        "stability": stability,
+    }
 
 
 def test_a_smaller_number_wins_unless_it_is_clearly_worse():
     recommend = RECOMMENDATIONS["held_out"]
     assert recommend([row(1, 0.9), row(2, 0.2), row(3, 0.1)])[0] == 3
     assert recommend([row(1, 0.9), row(2, 0.15, se=0.06), row(3, 0.1)])[0] == 2  # within a standard error
-    assert recommend([row(1, 0.9), row(2, 0.12), row(3, 0.1)])[0] == 2  # a tenth of a usual part: 0.03
+    assert recommend([row(1, 0.9), row(2, 0.112), row(3, 0.1)])[0] == 2  # a twentieth of a usual part: 0.015
     assert recommend([row(1, 0.9), row(2, 0.1), row(3, 0.11)])[0] == 2
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, float]]
 
-NEGLIGIBLE = 0.1
+NEGLIGIBLE = 0.05
 """What a smaller k may explain less than the best one, as a share of what a component explains on average."""
 
 AGREEMENT = 0.02
