@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-SHORT = ["--model", "nmf", "--max-iter", "20"]
+SHORT = ["--model", "nmf", "--max-iter", "20", "--no-normalize"]
 
 
 @pytest.fixture(autouse=True)

@@ -61,7 +61,7 @@ def test_parts_without_neighbours_are_dropped():
 
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
 def test_default_model(store):
-    parts, X = planted()
+    _, X = planted()
     found = consensus_components(store(X), 3, n_restarts=4, random_state=0)
     assert np.mean(found.stability) > 0.9
 

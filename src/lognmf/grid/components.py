@@ -16,7 +16,7 @@ from lognmf.core.arrays import to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
 from lognmf.grid.eigengap import eigengaps
-from lognmf.grid.held_out import SHARE, Fitted, draw_entries, held_out_path, outliers
+from lognmf.grid.held_out import FIRST_ROUNDS, SHARE, Fitted, draw_entries, held_out_path, outliers
 from lognmf.models import WeightedNMF
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import check_samples, read_samples
@@ -325,6 +325,8 @@ class _Report:
             self.on_batch(self.done, len(self.ks), seconds)
         if self.verbose:
             rest = sum(k for k in self.ks if k < fitted.k)
-            left = seconds * rest / (sum(self.ks) - rest)
+            # The first fit has several rounds, and outliers were looked for before it.
+            done = sum(self.ks) - rest + 2 * FIRST_ROUNDS * self.ks[-1]
+            left = seconds * rest / done
             print(f"k = {fitted.k} done, {seconds:.0f} s, {left:.0f} s left", file=sys.stderr)  # noqa: T201
         return fitted
