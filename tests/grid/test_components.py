@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import choose_components
-from lognmf.grid.components import RECOMMENDATIONS
 from lognmf.grid.held_out import draw_entries
+from lognmf.grid.recommendations import RECOMMENDATIONS
 
 
 def planted(k, seed=0, n=80, p=40, noise=0.05):
@@ -78,19 +78,20 @@ def test_the_same_seed_gives_the_same_rows():
     assert first == again
 
 
-def test_eigengap_counts_clusters():
+@pytest.mark.parametrize("by", ["modularity", "eigengap"])
+def test_the_graph_counts_clusters(by):
     rng = np.random.default_rng(0)
-    X = np.repeat(np.eye(6, 20) * 5, 15, axis=0) + rng.random((90, 20))
-    choice = choose_components(X, range(2, 12), by="eigengap")
+    X = np.repeat(np.eye(6, 20) * 2, 15, axis=0) + rng.random((90, 20))
+    choice = choose_components(X, range(2, 12), by=by, random_state=0)
     assert choice.best == 6
-    assert "clusters" in choice.reason
-    assert set(choice.rows[0]) == {"k", "eigengap"}
+    assert "6 clusters" in choice.reason
+    assert set(choice.rows[0]) == {"k", "eigengap", by}
 
 
 def test_eigengap_of_a_large_graph_is_the_same(monkeypatch):
     X = np.random.default_rng(0).random((120, 5))
     rows = choose_components(X, range(2, 5), by="eigengap").rows
-    monkeypatch.setattr("lognmf.grid.eigengap.DENSE", 10)
+    monkeypatch.setattr("lognmf.grid.graph_evidence.DENSE", 10)
     again = choose_components(X, range(2, 5), by="eigengap").rows
     np.testing.assert_allclose(*([row["eigengap"] for row in found] for found in (rows, again)), atol=1e-8)
 

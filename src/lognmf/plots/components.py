@@ -19,12 +19,13 @@ _PALE = "0.6"
 TITLES = {
     "held_out": "Error of held-out entries, lower is better",
     "stability": "Agreement of the parts, higher is better",
+    "modularity": "Modularity of the clusters, higher is better",
     "eigengap": "Gap of the neighbour graph, a hint at clusters",
 }
 
 
 def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out") -> Figure:
-    """Errors, stability and eigengap by the number of components, with the recommended one marked.
+    """What speaks for each number of components, with the recommended one marked.
 
     Parameters
     ----------
@@ -32,8 +33,8 @@ def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out
         As ``rows`` of `choose_components`: ``k`` with the columns that were computed.
     best : int
         The recommended number.
-    by : {"held_out", "stability", "eigengap"}, default="held_out"
-        What the recommendation goes by; its panel is named first in the title.
+    by : {"held_out", "stability", "modularity", "eigengap"}, default="held_out"
+        What the recommendation goes by; its panel is the first.
 
     Returns
     -------
@@ -49,7 +50,7 @@ def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out
     >>> figure = components(rows, 3, "eigengap")
     """
     ks = np.array([row["k"] for row in rows])
-    shown = [name for name in TITLES if _COLUMN[name] in rows[0]]
+    shown = [name for name in TITLES if {name, f"{name}_error"} & set(rows[0])]
     shown.sort(key=lambda name: name != by)
     figure, places = panels([TITLES[name] for name in shown], width=4.3, height=3.1)
     for name, axes in zip(shown, places, strict=True):
@@ -73,6 +74,8 @@ def _held_out(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
     errors = np.array([columns["held_out_error"], columns["training_error"]])
     if errors.min() > 0 and errors.max() > 20 * errors.min():
         axes.set_yscale("log")
+        for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            formatter(lambda value, _: f"{value:.1g}" if f"{value:e}"[0] in "1235" else "")
     axes.legend(frameon=False, fontsize=8.5)
 
 
@@ -83,11 +86,17 @@ def _stability(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
     axes.set_ylim(top=1.02)
 
 
+def _modularity(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
+    """Modularity of a clustering into k clusters."""
+    axes.plot(ks, columns["modularity"], color=ACCENT, marker="o", markersize=4, linewidth=1.8)
+    axes.set_ylabel("modularity")
+
+
 def _eigengap(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
     """Gaps as bars."""
+    axes.set_axisbelow(True)
     axes.bar(ks, columns["eigengap"], color=ACCENT, width=0.7)
     axes.set_ylabel("λₖ − λₖ₊₁")
 
 
-_COLUMN = {"held_out": "held_out_error", "stability": "stability", "eigengap": "eigengap"}
-_DRAW = {"held_out": _held_out, "stability": _stability, "eigengap": _eigengap}
+_DRAW = {"held_out": _held_out, "stability": _stability, "modularity": _modularity, "eigengap": _eigengap}
