@@ -25,9 +25,10 @@ STARTS = 3
 def graph_evidence(
     W: sp.csr_array, ks: Sequence[int], *, with_modularity: bool, random_state: Any
 ) -> dict[str, list[float]]:
-    """Columns ``eigengap``, ``λ_k − λ_{k+1}`` of the random walk on ``W`` (n, n), and, if asked, ``modularity``.
+    """Columns ``eigengap``, ``λ_k − λ_{k+1}`` of the random walk on ``W`` (n, n), and ``modularity``.
 
-    The latter is that of the spectral clustering into k clusters. NaN where there is no such eigenvalue.
+    The latter, if asked for, is that of the spectral clustering into k clusters. Gaps beyond the last
+    eigenvalue are NaN.
     """
     values, vectors = _leading(W, min(max(ks) + 1, W.shape[0]))
     gaps = np.full(max(ks), np.nan)

@@ -56,10 +56,12 @@ def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out
     for name, axes in zip(shown, places, strict=True):
         axes.axvline(best, color=_MARK, linewidth=6, alpha=0.25, zorder=0)
         _DRAW[name](axes, ks, {column: [row[column] for row in rows] for column in rows[0]})
-        axes.set_xlabel("number of components")
+        axes.set_xlabel("number of " + ("clusters" if name in ("modularity", "eigengap") else "components"))
         axes.locator_params(axis="x", integer=True)
-    where: Any = {"xycoords": ("data", "axes fraction"), "xytext": (5, -4), "textcoords": "offset points"}
-    places[0].annotate(f"k = {best}", (best, 1), va="top", color=_MARK, fontweight="bold", **where)
+    top = by == "held_out"  # errors fall, the others rise: the number stands where no curve is
+    where: Any = {"xycoords": ("data", "axes fraction"), "xytext": (5, -4 if top else 4)}
+    where |= {"textcoords": "offset points", "va": "top" if top else "bottom"}
+    places[0].annotate(f"k = {best}", (best, float(top)), color=_MARK, fontweight="bold", **where)
     return figure
 
 
