@@ -166,5 +166,10 @@ def test_data_that_are_refused(X, words):
         choose_components(X, (1, 2))
 
 
+def test_too_few_samples_for_a_gap():
+    with pytest.raises(ValueError, match="try smaller ones"):
+        choose_components(np.eye(2), (1, 2), by="eigengap")
+
+
 def test_constant_data_need_one_component():
     assert choose_components(np.ones((12, 8)), range(1, 4), random_state=0).best == 1

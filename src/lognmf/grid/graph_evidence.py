@@ -32,16 +32,18 @@ def graph_evidence(
     """
     values, vectors = _leading(W, min(max(ks) + 1, W.shape[0]))
     gaps = np.full(max(ks), np.nan)
-    gaps[: len(values) - 1] = -np.diff(values)
+    gaps[: max(len(values) - 1, 0)] = -np.diff(values)
     columns = {"eigengap": [float(gaps[k - 1]) for k in ks]}
     if with_modularity:
-        directions = [normalize(vectors[:, :k]) for k in ks]
-        groups = [
-            cluster(Z, k, random_state=random_state, n_init=STARTS)
-            for Z, k in zip(directions, ks, strict=True)
-        ]
-        columns["modularity"] = [float(modularity(W, labels)) for labels in groups]
+        columns["modularity"] = [_modularity(W, vectors, k, random_state) for k in ks]
     return columns
+
+
+def _modularity(W: sp.csr_array, vectors: np.ndarray, k: int, random_state: Any) -> float:
+    """Modularity of a spectral clustering into k clusters; NaN without k eigenvectors."""
+    if vectors.shape[1] < k:
+        return np.nan
+    return modularity(W, cluster(normalize(vectors[:, :k]), k, random_state=random_state, n_init=STARTS))
 
 
 def _leading(W: sp.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -43,8 +43,9 @@ def _by_stability(rows: Rows) -> tuple[int, str]:
 
 def _by_modularity(rows: Rows) -> tuple[int, str]:
     """The smallest k whose clustering is about as modular as any."""
-    most = max(rows, key=lambda row: row["modularity"])
-    best = next(row for row in rows if row["modularity"] >= most["modularity"] - AS_MODULAR)
+    known = _known(rows, "modularity")
+    most = max(known, key=lambda row: row["modularity"])
+    best = next(row for row in known if row["modularity"] >= most["modularity"] - AS_MODULAR)
     k = int(best["k"])
     said = f"{k} clusters of the neighbour graph have modularity {best['modularity']:.3f}"
     if best is most:
@@ -54,11 +55,19 @@ def _by_modularity(rows: Rows) -> tuple[int, str]:
 
 def _by_eigengap(rows: Rows) -> tuple[int, str]:
     """The k with the largest gap."""
-    several = [row for row in rows if row["k"] > 1 and not np.isnan(row["eigengap"])]
-    best = max(several, key=lambda row: row["eigengap"])
+    best = max(_known(rows, "eigengap"), key=lambda row: row["eigengap"])
     k = int(best["k"])
     said = f"The eigenvalues of the neighbour graph drop most after the {k}th, by {best['eigengap']:.3f}:"
     return k, f"{said} a hint at {k} clusters.{_edge(k, rows)}"
+
+
+def _known(rows: Rows, column: str) -> Rows:
+    """Rows of several clusters for which the graph has the eigenvalues; an error if there is none."""
+    known = [row for row in rows if row["k"] > 1 and not np.isnan(row[column])]
+    if not known:
+        msg = f"ks must hold numbers from 2 on for which the neighbour graph has {column}: try smaller ones."
+        raise ValueError(msg)
+    return known
 
 
 def _folds_agree(stability: float) -> str:
