@@ -20,6 +20,8 @@ CONTRACT = [
     "fit_grid",
     "select",
     "tune",
+    "choose_components",
+    "consensus_components",
     "metrics",
     "datasets",
     "noise",

@@ -5,6 +5,8 @@ from . import plots as plots
 from .clustering import cluster as cluster
 from .comparison import compare as compare
 from .graph import knn_graph as knn_graph
+from .grid.components import choose_components as choose_components
+from .grid.consensus import consensus_components as consensus_components
 from .grid.fit import fit_grid as fit_grid
 from .grid.select import select as select
 from .grid.tune import tune as tune

@@ -366,7 +366,14 @@ REFUSALS = {
     "no argument": (["fit", *QUICK], "Missing argument 'DATA'"),
     "no components": (["fit", "x.npy"], "Missing option '--components'"),
     "unknown option": ([*READ, "--lambda", "3"], "No such option: --lambda"),
-    "components no number": (["fit", "x.npy", "-k", "ten"], "Invalid value for '--components'"),
+    "components no number": (
+        ["fit", "x.npy", "-k", "ten"],
+        "-k must be an integer, a range such as 5:30",
+    ),
+    "components upside down": (
+        ["fit", "x.npy", "-k", "9:3"],
+        "-k must be an integer, a range such as 5:30",
+    ),
     "components not positive": (["fit", "x.npy", "-k", "0"], "-k must be an integer >= 1; got 0."),
     "no file": (["fit", "gone.csv", *QUICK], "There is no file gone.csv: give a csv"),
     "unknown ending": (["fit", "x.docx", *QUICK], "x.docx is of no known format"),

@@ -18,11 +18,15 @@ from lognmf.models import MODELS
 from lognmf.reading import printable
 
 if TYPE_CHECKING:
+    from lognmf.grid.components import ComponentChoice
     from lognmf.grid.tune import Tuned
 
 _MODELS = {name.lower(): model for name, model in MODELS.items()}
 _PARAMETERS = OPTIONS.keys() & {name for model in MODELS.values() for name in model().get_params()}
 _STARTS = dict.fromkeys(start for model in MODELS.values() for start in model._starts)
+
+_MOST_AUTO = 30
+"""The largest number of parts that -k auto tries."""
 
 _TUNING_SEEDS = 3
 """Seeds of each setting that --tune tries, unless --restarts is given."""
@@ -31,7 +35,17 @@ _TUNING_SEEDS = 3
 def fit(
     context: typer.Context,
     file: options.File,
-    n_components: Annotated[int, typer.Option("--components", "-k", help="Number of parts.")],
+    components: Annotated[
+        str,
+        typer.Option(
+            "--components",
+            "-k",
+            "--k",
+            metavar="K|A:B|auto",
+            help="Number of parts. From a range such as 5:30, or with auto from 2 to "
+            f"{_MOST_AUTO}, one is chosen without labels.",
+        ),
+    ],
     clusters: options.Clusters = None,
     model: Annotated[str, typer.Option(help=f"One of {options.MODEL_NAMES}.")] = "rls-nmf",
     alpha: Annotated[float | None, typer.Option(help="Weight of the sparsity of the parts.")] = None,
@@ -93,8 +107,8 @@ def fit(
     """
     asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
-    name, n_clusters = model.lower(), n_components if clusters is None else clusters
-    settings = {"model": name, "clusters": n_clusters, "seed": seed, "normalize": scale, "labels": labels}
+    name = model.lower()
+    settings: dict[str, Any] = {"model": name, "seed": seed, "normalize": scale, "labels": labels}
     with interruptible():
         from lognmf.cli import show
         from lognmf.cli.read import load
@@ -103,12 +117,19 @@ def fit(
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, FloatingPointError, MemoryError):
-            estimator, tuned = _estimator(name, given), None
+            ks = _numbers(components)
+            estimator, tuned = _estimator(name, given | {"n_components": ks[0]}), None
             grid = _grid(estimator, name, given) if tune else None
             folder = check_folder(out or options.default_folder(file, name), force=force)
             data, source = load(file, labels, image_shape, resize, [estimator], scale=scale)
+            if len(ks) > 1:
+                choice = _choose(components, ks, data.X, seed, console)
+                estimator.set_params(n_components=choice.best)
+                settings |= {"components": components, "reason": choice.reason}
+            n_clusters = estimator.n_components if clusters is None else clusters
+            settings["clusters"] = n_clusters
             _check_clusters(n_clusters, data.X.shape[0])
-            show.announce(data, n_components)
+            show.announce(data, estimator.n_components)
             if grid is None:
                 with show.fit_progress(estimator, name, console):
                     estimator.fit(data.X)
@@ -125,6 +146,34 @@ def fit(
         Console().print(show.tried(tuned), "")
     Console().print(show.results(summarize(run)["results"]))
     typer.echo(f"Results are in {printable(str(folder))}")
+
+
+def _numbers(components: str) -> range:
+    """The numbers of parts that -k asks for."""
+    first, colon, last = components.partition(":")
+    if components == "auto":
+        return range(2, _MOST_AUTO + 1)
+    try:
+        ks = range(int(first), int(last if colon else first) + 1)
+    except ValueError:
+        ks = range(0)
+    if not ks:
+        msg = f"-k must be an integer, a range such as 5:30, or auto; got {components}."
+        raise ValueError(msg)
+    return ks
+
+
+def _choose(components: str, ks: range, X: Any, seed: int, console: Console) -> ComponentChoice:
+    """Choose the number of parts, with a progress bar, and say why."""
+    from lognmf.cli.show import grid_progress
+    from lognmf.grid.components import choose_components
+
+    if components == "auto":
+        ks = range(ks[0], min(ks[-1], *X.shape) + 1)
+    with grid_progress(len(ks), console, "choosing the number of parts") as on_batch:
+        choice = choose_components(X, ks, random_state=seed, on_batch=on_batch)
+    typer.echo(choice.reason, err=True)
+    return choice
 
 
 def _estimator(name: str, given: Mapping[str, Any]) -> Any:

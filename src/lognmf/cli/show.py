@@ -117,10 +117,12 @@ class ComparisonProgress:
 
 
 @contextmanager
-def grid_progress(total: int, console: Console) -> Iterator[Callable[[int, int, float], None]]:
+def grid_progress(
+    total: int, console: Console, doing: str = "tuning"
+) -> Iterator[Callable[[int, int, float], None]]:
     """Show the progress of a grid of ``total`` fits; yields the ``on_batch`` of `fit_grid`."""
     with bars(console) as progress:
-        task = progress.add_task("tuning", total=total, unit="fits")
+        task = progress.add_task(doing, total=total, unit="fits")
 
         def on_batch(done: int, total: int, seconds: float) -> None:
             progress.update(task, completed=done)

@@ -1,6 +1,7 @@
 """One function per figure. Each returns a matplotlib Figure and touches no global state."""
 
 from lognmf.plots.comparison import comparison, fit_times
+from lognmf.plots.components import components
 from lognmf.plots.curves import (
     convergence_curves,
     convergence_rate,
@@ -15,6 +16,7 @@ from lognmf.plots.samples import noise_levels, samples, samples_of_sets
 
 __all__ = [
     "comparison",
+    "components",
     "convergence",
     "convergence_curves",
     "convergence_rate",
