@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +18,9 @@ from lognmf.parameters import check_choice, check_integer, check_sparse
 _SPARE = 3
 """Extra candidates per sample, so that few samples need a second, exact search."""
 
+_GLANCE = 16
+"""Columns by which most samples are seen to differ."""
+
 _BLOCK = 1 << 17
 """Numbers per block of work."""
 
@@ -25,15 +31,19 @@ def knn_graph(
     """Build the symmetric graph of nearest neighbours in Euclidean distance.
 
     Samples i and j are joined if either is among the ``n_neighbors`` nearest of the other, W = max(W, Wᵀ).
-    A sample is never its own neighbour, even if others equal it. Distances are exact: candidates come from
-    fast matrix products, and their distances are then computed from differences.
+    Distances are exact: candidates come from fast matrix products, and their distances are then computed
+    from differences.
+
+    Equal samples are equal in the graph. Neighbours are sought among the distinct samples, and the copies of
+    a sample share its edges evenly: an edge between samples of c and d copies has min(c, d) times its weight
+    in all. What a copy cannot give away, and 1 more, it shares with the other copies.
 
     Parameters
     ----------
     X : array-like, sparse matrix or torch tensor of shape (n, p)
         Samples in rows.
     n_neighbors : int, default=5
-        Neighbours per sample, between 1 and n − 1.
+        Neighbours per sample, between 1 and n − 1; all others where there are fewer distinct samples.
     weighting : {"binary", "heat", "cosine"}, default="binary"
         Weight of an edge: 1; ``exp(−d²/t)`` with t the mean squared distance over all edges; or the cosine of
         the two samples, negative ones as 0.
@@ -85,7 +95,7 @@ def knn_graph(
         )
         raise ValueError(msg)
     check_choice("weighting", weighting, WEIGHTINGS)
-    return _knn_graph(X, int(n_neighbors), weighting)
+    return _graph_of(X, _neighbours(X, int(n_neighbors)), weighting)
 
 
 class Graphs:
@@ -97,15 +107,36 @@ class Graphs:
     def __init__(self, X: Any, known: Mapping[int, sp.csr_array] | None = None) -> None:
         self.X = X
         self._knn = {self._possible(count): W for count, W in (known or {}).items()}
+        self._found: dict[int, Neighbours] = {}
         self._given: dict[int, tuple[Any, sp.csr_array]] = {}
 
     def knn(self, n_neighbors: int) -> sp.csr_array:
         """The neighbour graph; in a tiny set everybody is everybody's neighbour."""
         count = self._possible(n_neighbors)
         if count not in self._knn:
-            X = to_numpy(self.X) if is_torch(self.X) else self.X
-            self._knn[count] = _knn_graph(X, count, "binary") if count else sp.csr_array((1, 1))
+            self._knn[count] = _graph_of(self._numpy(), self._neighbours(count), "binary")
         return self._knn[count]
+
+    def shared(self, n_neighbors: int) -> sp.csr_array:
+        """How many neighbours two samples have in common, each its own among them (Jarvis and Patrick 1973)."""
+        found = self._neighbours(self._possible(n_neighbors))
+        m, k = found.nearest.shape
+        reach = np.concatenate([np.arange(m)[:, None], found.nearest], axis=1)
+        A = sp.csr_array(
+            (np.ones(reach.size), reach.reshape(-1), np.arange(0, reach.size + 1, k + 1)), (m, m)
+        )
+        common = sp.csr_array(A @ A.T)
+        common.setdiag(0)
+        common.eliminate_zeros()
+        return with_small_indices(_with_copies(common, np.ones(m), found.group))
+
+    def _neighbours(self, count: int) -> Neighbours:
+        if count not in self._found:
+            self._found[count] = _neighbours(self._numpy(), count)
+        return self._found[count]
+
+    def _numpy(self) -> Any:
+        return to_numpy(self.X) if is_torch(self.X) else self.X
 
     def given(self, W: Any) -> sp.csr_array:
         """A graph that a user gave, checked: symmetric, nonnegative, finite, n×n."""
@@ -136,16 +167,124 @@ def check_graph(W: Any, n: int) -> sp.csr_array:
     return with_small_indices(W)
 
 
-def _knn_graph(X: Any, n_neighbors: int, weighting: str) -> sp.csr_array:
-    """`knn_graph` of checked data."""
-    n = X.shape[0]
-    neighbours, squared = _nearest(X, n_neighbors)
-    rows = np.repeat(np.arange(n), n_neighbors)
-    weights = WEIGHTINGS[weighting](X, rows, neighbours.reshape(-1), squared.reshape(-1))
-    W = sp.csr_array((weights, (rows, neighbours.reshape(-1))), shape=(n, n))
+def distinct_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The first of every set of equal rows (m,), in order, and for each row the number of its set (n,)."""
+    numbers: dict[Any, int] = {}
+    group = np.array([numbers.setdefault(key, len(numbers)) for key in _row_keys(X)])
+    first = np.full(len(numbers), len(group))
+    np.minimum.at(first, group, np.arange(len(group)))
+    return first, group
+
+
+def _row_keys(X: Any) -> Iterator[Any]:
+    """Something for each row that is equal for equal rows, and only for them."""
+    if sp.issparse(X):
+        X = sp.csr_array(X, copy=True)
+        X.eliminate_zeros()
+        X.sort_indices()
+        rows = itertools.pairwise(X.indptr)
+        return ((X.indices[i:j].tobytes(), X.data[i:j].tobytes()) for i, j in rows)
+    # Few rows are equal in a few columns, and only these are looked at in full. 0.0 makes −0 a 0.
+    few = X[:, np.linspace(0, X.shape[1] - 1, min(X.shape[1], _GLANCE)).astype(int)] + 0.0
+    _, alike, count = np.unique(few, axis=0, return_inverse=True, return_counts=True)
+    seen = count[alike.reshape(-1)] > 1
+    return (sha256((row + 0.0).tobytes()).digest() if seen[i] else i for i, row in enumerate(X))
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The nearest others of every distinct sample."""
+
+    first: np.ndarray  # (m,) the first of every set of equal samples
+    group: np.ndarray  # (n,) the set of every sample
+    nearest: np.ndarray  # (m, k) sets, the nearest first
+    squared: np.ndarray  # (m, k) their squared distances
+
+
+def _neighbours(X: Any, n_neighbors: int) -> Neighbours:
+    """The nearest others among the distinct samples, all of them where there are no more."""
+    first, group = distinct_rows(X)
+    m = len(first)
+    k = min(n_neighbors, m - 1)
+    if not k:
+        return Neighbours(first, group, np.empty((m, 0), dtype=np.intp), np.empty((m, 0)))
+    return Neighbours(first, group, *_nearest(X if m == X.shape[0] else X[first], k))
+
+
+def _graph_of(X: Any, found: Neighbours, weighting: str) -> sp.csr_array:
+    """The graph of neighbours that were found."""
+    m, k = found.nearest.shape
+    X = X if m == X.shape[0] else X[found.first]
+    each = np.arange(m)
+    rows, columns = np.repeat(each, k), found.nearest.reshape(-1)
+    weigh = WEIGHTINGS[weighting]
+    W = sp.csr_array((weigh(X, rows, columns, found.squared.reshape(-1)), (rows, columns)), shape=(m, m))
     W = sp.csr_array(W.maximum(W.T))
+    if m < len(found.group):
+        W = _with_copies(W, weigh(X, each, each, np.zeros(m)), found.group)
     W.eliminate_zeros()
     return with_small_indices(W)
+
+
+def _with_copies(W: sp.csr_array, own: np.ndarray, group: np.ndarray) -> sp.csr_array:
+    """The graph of all samples (n, n) from that of the distinct ones (m, m); ``group`` (n,) says whose copies.
+
+    Codes that are equal for all copies of a sample stay equal, because every copy has the same edges by
+    weight. ``own`` (m,) is the weight of a copy for another.
+    """
+    counts = np.bincount(group)
+    if len(counts) == len(group):
+        return W
+    order, offset = np.argsort(group, kind="stable"), np.cumsum(counts) - counts
+    i, j = W.tocoo().coords
+    kept = np.bincount(i, W.data * np.maximum(0, 1 - counts[j] / counts[i]), len(counts))
+    start, end, weight = (
+        np.concatenate(parts)
+        for parts in zip(_shared_out(W, counts, offset), _ring(own + kept, counts, offset), strict=True)
+    )
+    half = sp.csr_array((weight, (order[start], order[end])), shape=(len(group), len(group)))
+    return sp.csr_array(half + half.T)
+
+
+Edges = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Places of both ends where samples are sorted by their sets, and weights; each edge once."""
+
+
+def _shared_out(W: sp.csr_array, counts: np.ndarray, offset: np.ndarray) -> Edges:
+    """Each edge, min(c, d) times its weight, spread evenly over the c copies of one end and d of the other.
+
+    The copies of either end, laid out along [0, 1], are joined by the length in which they overlap: a few
+    edges, not c times d.
+    """
+    upper = sp.triu(W).tocoo()
+    i, j = upper.coords
+    c, d = counts[i], counts[j]
+    edge = np.concatenate([np.repeat(np.arange(len(i)), c), np.repeat(np.arange(len(i)), d)])
+    begin = np.concatenate([_count_up(c) * np.repeat(d, c), _count_up(d) * np.repeat(c, d)])  # in 1 / (c d)
+    edge, begin = np.unique(np.stack([edge, begin]), axis=1)
+    last = np.append(edge[1:] != edge[:-1], True)[: len(edge)]
+    end = np.where(last, (c * d)[edge], np.roll(begin, -1))
+    c, d = c[edge], d[edge]
+    weight = upper.data[edge] * np.minimum(c, d) * (end - begin) / (c * d)
+    return offset[i][edge] + begin // d, offset[j][edge] + begin // c, weight
+
+
+def _ring(degree: np.ndarray, counts: np.ndarray, offset: np.ndarray) -> Edges:
+    """Edges among the copies of a sample, of ``degree`` (m,) at each.
+
+    They lie in a ring, and steps are powers of two, so that all are a few edges apart.
+    """
+    steps = np.ceil(np.log2(np.maximum(counts, 2))).astype(int) * (counts > 1)
+    number = np.repeat(steps, counts)  # of every copy
+    copy, power = np.repeat(np.arange(len(number)), number), _count_up(number)
+    own = np.repeat(np.arange(len(counts)), counts)[copy]
+    target = offset[own] + (copy - offset[own] + 2**power) % counts[own]
+    return copy, target, degree[own] / (2 * steps[own])
+
+
+def _count_up(counts: np.ndarray) -> np.ndarray:
+    """0, 1, …, c − 1 for every c, one after the other."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _binary(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
@@ -154,7 +293,8 @@ def _binary(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) 
 
 def _heat(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
     pairs = np.minimum(rows, columns) * X.shape[0] + np.maximum(rows, columns)
-    width = squared[np.unique(pairs, return_index=True)[1]].mean()  # a mutual edge counts once
+    once = squared[np.unique(pairs, return_index=True)[1]]  # a mutual edge counts once
+    width = once.sum() / max(len(once), 1)
     return np.exp(-squared / width) if width > 0 else np.ones(len(rows))
 
 
