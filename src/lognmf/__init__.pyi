@@ -5,6 +5,7 @@ from . import plots as plots
 from .clustering import cluster as cluster
 from .comparison import compare as compare
 from .graph import knn_graph as knn_graph
+from .grid.clusterer import NMFClustering as NMFClustering
 from .grid.fit import fit_grid as fit_grid
 from .grid.select import select as select
 from .grid.tune import tune as tune

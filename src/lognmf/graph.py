@@ -118,7 +118,7 @@ class Graphs:
         return self._knn[count]
 
     def shared(self, n_neighbors: int) -> sp.csr_array:
-        """How many neighbours two samples have in common, each its own among them (Jarvis and Patrick 1973)."""
+        """How many neighbours two samples share, each its own among them (Jarvis and Patrick 1973)."""
         found = self._neighbours(self._possible(n_neighbors))
         m, k = found.nearest.shape
         reach = np.concatenate([np.arange(m)[:, None], found.nearest], axis=1)
@@ -227,7 +227,7 @@ def _graph_of(X: Any, found: Neighbours, weighting: str) -> sp.csr_array:
 
 
 def _with_copies(W: sp.csr_array, own: np.ndarray, group: np.ndarray) -> sp.csr_array:
-    """The graph of all samples (n, n) from that of the distinct ones (m, m); ``group`` (n,) says whose copies.
+    """The graph of all samples (n, n), copies ``group`` (n,) of distinct ones, from the graph of these (m, m).
 
     Codes that are equal for all copies of a sample stay equal, because every copy has the same edges by
     weight. ``own`` (m,) is the weight of a copy for another.
@@ -322,7 +322,7 @@ def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     count = min(k + _SPARE, n - 1)
     sizes = _squared_norms(X)
     candidates, rough = _candidates(X, sizes, count)
-    exact = _candidate_distances(X, candidates)
+    exact = _candidate_distances(X, X, candidates)
     order = np.argsort(exact, axis=1, kind="stable")[:, :k]
     neighbours = np.take_along_axis(candidates, order, axis=1)
     squared = np.take_along_axis(exact, order, axis=1)
@@ -333,6 +333,20 @@ def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         for i in np.flatnonzero(squared[:, -1] >= rough - slack):
             squared[i], neighbours[i] = _settle(X, int(i), k)
     return neighbours, squared
+
+
+def nearest_known(Y: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest rows of ``X`` (n, p) for each of ``Y`` (m, p), and squared distances: (m, k), (m, k)."""
+    m, n = Y.shape[0], X.shape[0]
+    count, sizes = min(k + _SPARE, n), _squared_norms(X)
+    candidates = np.empty((m, count), dtype=np.intp)
+    step = max(16, _BLOCK // max(n, X.shape[1]))
+    for start in range(0, m, step):
+        rows = slice(start, min(start + step, m))
+        candidates[rows] = _smallest(sizes - 2 * _products(Y, X, rows), count)[0]
+    exact = _candidate_distances(Y, X, candidates)
+    order = np.argsort(exact, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(candidates, order, axis=1), np.take_along_axis(exact, order, axis=1)
 
 
 def _squared_norms(X: Any) -> np.ndarray:
@@ -350,7 +364,7 @@ def _candidates(X: Any, sizes: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     step = max(16, _BLOCK // max(X.shape))
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        distances = _products(X, rows)
+        distances = _products(X, X, rows)
         distances *= -2
         distances += sizes
         distances[np.arange(len(distances)), np.arange(rows.start, rows.stop)] = np.inf
@@ -358,11 +372,11 @@ def _candidates(X: Any, sizes: np.ndarray, count: int) -> tuple[np.ndarray, np.n
     return candidates, last + sizes
 
 
-def _products(X: Any, rows: slice) -> np.ndarray:
-    """Inner products of a few samples with all: (m, n)."""
+def _products(Y: Any, X: Any, rows: slice) -> np.ndarray:
+    """Inner products of a few rows of ``Y`` with all of ``X``: (m, n)."""
     if sp.issparse(X):
-        return np.ascontiguousarray((X @ X[rows].toarray().T).T)
-    return X[rows] @ X.T
+        return np.ascontiguousarray((X @ Y[rows].toarray().T).T)
+    return Y[rows] @ X.T
 
 
 def _smallest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -382,15 +396,15 @@ def _smallest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return columns[chosen], reached[chosen[:, -1]]
 
 
-def _candidate_distances(X: Any, candidates: np.ndarray) -> np.ndarray:
-    """Squared distances by differences, a block of samples at a time: (n, c)."""
+def _candidate_distances(Y: Any, X: Any, candidates: np.ndarray) -> np.ndarray:
+    """Squared distances of the rows of ``Y`` to some of ``X`` by differences, in blocks: (n, c)."""
     n, c = candidates.shape
     squared = np.empty((n, c))
     rows_per_block = max(1, _BLOCK // (c * X.shape[1]))
     for start in range(0, n, rows_per_block):
         rows = slice(start, min(start + rows_per_block, n))
         for j in range(c):
-            difference = X[rows] - X[candidates[rows, j]]
+            difference = Y[rows] - X[candidates[rows, j]]
             squared[rows, j] = squared_row_norms(difference)
     return squared
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import to_numpy
@@ -77,6 +78,7 @@ def tune(
     max_iter: int | None = None,
     device: str | None = None,
     dtype: str | None = None,
+    graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
     any_version: bool = False,
     on_batch: Callable[[int, int, float], None] | None = None,
@@ -108,7 +110,7 @@ def tune(
     max_iter : int, optional
         Maximum number of iterations of every fit. Default: several numbers are tried from the
         spectral start; otherwise the model's own.
-    device, dtype, store, any_version, on_batch, verbose
+    device, dtype, graph, store, any_version, on_batch, verbose
         As for `fit_grid`. The returned model is fitted there too.
 
     Returns
@@ -143,8 +145,8 @@ def tune(
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters
-    place: Any = {"device": device, "dtype": dtype, "store": store, "any_version": any_version}
-    progress: Any = {"on_batch": on_batch, "verbose": verbose}
+    place: Any = {"device": device, "dtype": dtype, "graph": graph}
+    progress: Any = {"store": store, "any_version": any_version, "on_batch": on_batch, "verbose": verbose}
     result = fit_grid(estimator, X, grid, seeds=seeds, n_clusters=n_clusters, **place, **progress)
     choice = select(result, by)
     best = best_row(result.rows, choice.setting, by)
