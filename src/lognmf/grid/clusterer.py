@@ -31,12 +31,15 @@ from lognmf.parameters import (
     check_random_state,
 )
 
-UPDATES = 30
+UPDATES = 10
 """Updates of a named model from the best clustering."""
 
 _WEIGHTS = {"alpha": 0.01, "beta": 0.001, "lam": 1.0, "solver": "mu", "max_iter": UPDATES}
 SETTINGS = {"LS-NMF": _WEIGHTS, "RLS-NMF": {**_WEIGHTS, "gamma": 1.0}}
 """Parameters of a model given by its name, for samples of unit norm; other names have ``max_iter`` alone."""
+
+VOTERS = 3
+"""Neighbours that decide on the cluster of a new sample: with five, classes of few samples lose theirs."""
 
 EFFORTS = {"quick": 1, "grid": 3}
 """Numbers of seeds by effort."""
@@ -46,9 +49,9 @@ class NMFClustering(ClusterMixin, BaseEstimator):
     """Clusters of the samples, chosen without labels, and a nonnegative factorisation that goes with them.
 
     The samples are clustered by spectral clustering of three neighbour graphs, and by k-means in the space of
-    the leading singular vectors; the clustering of largest modularity on the neighbour graph wins. The model is then fitted from it,
-    and k-means on its codes takes its place if it has the larger modularity and is no worse in normalised
-    cut and balance. With ``effort="grid"`` so do the fits of a whole grid of weights.
+    the leading singular vectors; the clustering of largest modularity on the neighbour graph wins. The model
+    is then fitted from it, and k-means on its codes takes its place if it has the larger modularity and is no
+    worse in normalised cut and balance. With ``effort="grid"`` so do the fits of a whole grid of weights.
 
     Parameters
     ----------
@@ -56,11 +59,11 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         Number of clusters, and of components of the model.
     model : estimator, or a name in `MODELS`, default="LS-NMF"
         The factorisation. An estimator is fitted with its own parameters, but for ``n_components`` and
-        ``random_state``; a name stands for 30 updates with weights that suit samples of unit norm.
+        ``random_state``; a name stands for ten updates with weights that suit samples of unit norm.
     effort : {"quick", "grid"}, default="quick"
         "quick" makes one fit. "grid" tries three seeds, and `tune` of the model for each of them.
     n_neighbors : int, default=5
-        Neighbours per sample in the graph; at most n − 1 are used.
+        Neighbours per sample in the graph; at most half of the other samples are used.
     n_init : int or None, default=None
         Number of seeds. None: 1 for "quick", 3 for "grid".
     time_limit : float or None, default=None
@@ -169,7 +172,9 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         graphs = Graphs(known)
         estimator._check_data(samples.data, graphs)
 
-        candidates = Candidates(known, k, graphs, self.n_neighbors, self.time_limit, self.verbose)
+        # A graph in which everybody is everybody's neighbour tells nothing.
+        n_neighbors = min(self.n_neighbors, max(1, (data.shape[0] - 1) // 2))
+        candidates = Candidates(known, k, graphs, n_neighbors, self.time_limit, self.verbose)
         count = EFFORTS[self.effort] if self.n_init is None else self.n_init
         seeds = generator(self.random_state).randint(2**31 - 1, size=count).tolist()
         for seed in seeds:
@@ -196,8 +201,8 @@ class NMFClustering(ClusterMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Assign samples to the clusters of their nearest neighbours among the training samples.
 
-        The ``n_neighbors`` nearest vote, each by the inverse of its distance; a sample that equals a training
-        sample gets its label.
+        The three nearest vote, each by the inverse of its distance; a sample that equals a training sample
+        gets its label.
 
         Parameters
         ----------
@@ -217,13 +222,7 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         new = check_samples(self, X, reset=False).X
         known, labels = self._known
-        nearest, squared = nearest_known(_like(new, known), known, min(self.n_neighbors, known.shape[0]))
-        distance = np.sqrt(squared)
-        same = distance[:, :1] == 0
-        weight = np.where(same, distance == 0, 1 / np.where(same, 1, distance))
-        votes = np.zeros((len(nearest), labels.max() + 1))
-        np.add.at(votes, (np.arange(len(nearest))[:, None], labels[nearest]), weight)
-        return votes.argmax(axis=1)
+        return vote(_like(new, known), known, labels)
 
     @property
     def _signed(self) -> bool:
@@ -298,6 +297,16 @@ def _fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clusterin
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is not meant to converge
         return model._fit(samples, given, graphs=graphs)
+
+
+def vote(new: Any, known: Any, labels: np.ndarray) -> np.ndarray:
+    """Labels (m,) of new samples by those (n,) of the nearest known samples; an equal one decides alone."""
+    nearest, squared = nearest_known(new, known, min(VOTERS, known.shape[0]))
+    equal = squared[:, :1] == 0
+    weight = np.where(equal, squared == 0, 1 / np.sqrt(np.where(equal, 1, squared)))
+    votes = np.zeros((len(nearest), labels.max() + 1))
+    np.add.at(votes, (np.arange(len(nearest))[:, None], labels[nearest]), weight)
+    return votes.argmax(axis=1)
 
 
 def _like(X: Any, known: Any) -> Any:
