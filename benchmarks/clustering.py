@@ -1,10 +1,10 @@
-"""Does `NMFClustering` find the classes, quickly, and also of samples that it has not seen?
+"""`NMFClustering`: does it find the classes, how fast, and those of samples that it has not seen.
 
     LOGNMF_DATA=… python benchmarks/clustering.py                       (quick, texts, time, held-out samples)
     LOGNMF_DATA=… python benchmarks/clustering.py --grid --device cuda  (and the grid)
 
-The eight data sets, samples of unit norm, and the BBC news ($LOGNMF_DATA/more/bbc.zip), five seeds. In the same
-run: scikit-learn's spectral clustering. Labels only judge. Every line ends with its bar.
+The eight data sets, samples of unit norm, and the BBC news ($LOGNMF_DATA/more/bbc.zip), five seeds. In the
+same run: scikit-learn's spectral clustering. Labels only judge. Every line ends with its bar.
 """
 
 import argparse
@@ -126,9 +126,8 @@ def speed():
     k = y.max() + 1
     start = seconds(lambda: spectral(X, k, np.random.RandomState(0), knn_graph(X)))
     quick = seconds(lambda: NMFClustering(k, random_state=0).fit(X))
-    print(
-        f"COIL20: graph and start {start:.2f} s, quick {quick:.2f} s, ratio {quick / start:.2f} | <= 3, aim 1.5"
-    )
+    times = f"graph and start {start:.2f} s, quick {quick:.2f} s, ratio {quick / start:.2f}"
+    print(f"COIL20: {times} | <= 3, aim 1.5", flush=True)
 
 
 def main():

@@ -70,8 +70,8 @@ def test_without_labels_there_is_no_agreement(X):
 def built(monkeypatch):
     """Numbers of neighbours of the graphs that are searched for."""
     found = []
-    search = graph._neighbours
-    monkeypatch.setattr(graph, "_neighbours", lambda X, k: found.append(k) or search(X, k))
+    search = graph.find_neighbours
+    monkeypatch.setattr(graph, "find_neighbours", lambda X, k: found.append(k) or search(X, k))
     return found
 
 

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph
-from lognmf.graph import WEIGHTINGS, Graphs, check_graph, distinct_rows
+from lognmf.graph import WEIGHTINGS, Graphs, check_graph
 
 
 def squared_distances(X):
@@ -132,15 +132,6 @@ def test_a_crowd_of_equal_samples_does_not_outweigh_the_others(rng):
     assert connected_components(W)[0] == 1
 
 
-def test_zeros_of_either_sign_are_equal(rng):
-    X = rng.random((12, 3))
-    X[:2] = 0.0
-    X[1] *= -1
-    stored = sp.csr_array((np.zeros(1), ([0], [1])), shape=X.shape) + sp.csr_array(X)
-    for form in (X, stored):
-        np.testing.assert_array_equal(distinct_rows(form)[1], [0, 0, *range(1, 11)])
-
-
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e8])
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_all_samples_equal(value, weighting):
@@ -170,7 +161,7 @@ def test_digits_are_kept_also_where_almost_all_samples_are_candidates(spare):
 
 
 def test_ordinary_samples_need_no_second_search(rng, monkeypatch):
-    monkeypatch.setattr("lognmf.graph._settle", None)
+    monkeypatch.setattr("lognmf.neighbours._settle", None)
     X = rng.normal(size=(150, 20))
     for scale in (1e-6, 1, 1e6):
         assert_nearest(knn_graph(scale * X, 5), X, 5)
@@ -183,7 +174,8 @@ def test_blocks_of_work_do_not_matter(rng, weighting, form, offset, monkeypatch)
     X = form(offset + rng.random((50, 6)))
     whole = knn_graph(X, 5, weighting)
     for numbers in (1, 7, 100):
-        monkeypatch.setattr("lognmf.graph._BLOCK", numbers)
+        monkeypatch.setattr("lognmf.neighbours.BLOCK", numbers)
+        monkeypatch.setattr("lognmf.graph.BLOCK", numbers)
         same(knn_graph(X, 5, weighting), whole)
 
 
@@ -444,7 +436,7 @@ class TestGraphs:
         W = graphs.knn(4)
         same(W, knn_graph(X, 4))
         same(graphs.knn(2), knn_graph(X, 2))
-        monkeypatch.setattr("lognmf.graph._neighbours", None)
+        monkeypatch.setattr("lognmf.graph.find_neighbours", None)
         assert graphs.knn(4) is W
 
     def test_a_known_one_is_not_built(self, rng):

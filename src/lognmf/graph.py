@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
 
-from lognmf.core.arrays import is_torch, positive, squared_row_norms, to_numpy, with_small_indices
+from lognmf.core.arrays import is_torch, to_numpy, with_small_indices
+from lognmf.neighbours import BLOCK, Neighbours, find_neighbours, squared_norms
 from lognmf.parameters import check_choice, check_integer, check_sparse
-
-_SPARE = 3
-"""Extra candidates per sample, so that few samples need a second, exact search."""
-
-_GLANCE = 16
-"""Columns by which most samples are seen to differ."""
-
-_BLOCK = 1 << 17
-"""Numbers per block of work."""
 
 
 def knn_graph(
@@ -95,7 +83,7 @@ def knn_graph(
         )
         raise ValueError(msg)
     check_choice("weighting", weighting, WEIGHTINGS)
-    return _graph_of(X, _neighbours(X, int(n_neighbors)), weighting)
+    return _graph_of(X, find_neighbours(X, int(n_neighbors)), weighting)
 
 
 class Graphs:
@@ -132,7 +120,7 @@ class Graphs:
 
     def _neighbours(self, count: int) -> Neighbours:
         if count not in self._found:
-            self._found[count] = _neighbours(self._numpy(), count)
+            self._found[count] = find_neighbours(self._numpy(), count)
         return self._found[count]
 
     def _numpy(self) -> Any:
@@ -167,50 +155,6 @@ def check_graph(W: Any, n: int) -> sp.csr_array:
     return with_small_indices(W)
 
 
-def distinct_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The first of every set of equal rows (m,), in order, and for each row the number of its set (n,)."""
-    numbers: dict[Any, int] = {}
-    group = np.array([numbers.setdefault(key, len(numbers)) for key in _row_keys(X)])
-    first = np.full(len(numbers), len(group))
-    np.minimum.at(first, group, np.arange(len(group)))
-    return first, group
-
-
-def _row_keys(X: Any) -> Iterator[Any]:
-    """Something for each row that is equal for equal rows, and only for them."""
-    if sp.issparse(X):
-        X = sp.csr_array(X, copy=True)
-        X.eliminate_zeros()
-        X.sort_indices()
-        rows = itertools.pairwise(X.indptr)
-        return ((X.indices[i:j].tobytes(), X.data[i:j].tobytes()) for i, j in rows)
-    # Few rows are equal in a few columns, and only these are looked at in full. 0.0 makes −0 a 0.
-    few = X[:, np.linspace(0, X.shape[1] - 1, min(X.shape[1], _GLANCE)).astype(int)] + 0.0
-    _, alike, count = np.unique(few, axis=0, return_inverse=True, return_counts=True)
-    seen = count[alike.reshape(-1)] > 1
-    return (sha256((row + 0.0).tobytes()).digest() if seen[i] else i for i, row in enumerate(X))
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """The nearest others of every distinct sample."""
-
-    first: np.ndarray  # (m,) the first of every set of equal samples
-    group: np.ndarray  # (n,) the set of every sample
-    nearest: np.ndarray  # (m, k) sets, the nearest first
-    squared: np.ndarray  # (m, k) their squared distances
-
-
-def _neighbours(X: Any, n_neighbors: int) -> Neighbours:
-    """The nearest others among the distinct samples, all of them where there are no more."""
-    first, group = distinct_rows(X)
-    m = len(first)
-    k = min(n_neighbors, m - 1)
-    if not k:
-        return Neighbours(first, group, np.empty((m, 0), dtype=np.intp), np.empty((m, 0)))
-    return Neighbours(first, group, *_nearest(X if m == X.shape[0] else X[first], k))
-
-
 def _graph_of(X: Any, found: Neighbours, weighting: str) -> sp.csr_array:
     """The graph of neighbours that were found."""
     m, k = found.nearest.shape
@@ -227,7 +171,7 @@ def _graph_of(X: Any, found: Neighbours, weighting: str) -> sp.csr_array:
 
 
 def _with_copies(W: sp.csr_array, own: np.ndarray, group: np.ndarray) -> sp.csr_array:
-    """The graph of all samples (n, n), copies ``group`` (n,) of distinct ones, from the graph of these (m, m).
+    """The graph of all samples (n, n), copies ``group`` (n,) of distinct ones, from that of these (m, m).
 
     Codes that are equal for all copies of a sample stay equal, because every copy has the same edges by
     weight. ``own`` (m,) is the weight of a copy for another.
@@ -299,10 +243,10 @@ def _heat(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) ->
 
 
 def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
-    lengths = np.sqrt(_squared_norms(X))
+    lengths = np.sqrt(squared_norms(X))
     scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     cosines = np.empty(len(rows))
-    step = max(1, _BLOCK // X.shape[1])
+    step = max(1, BLOCK // X.shape[1])
     for start in range(0, len(rows), step):
         block = slice(start, start + step)
         one, other = X[rows[block]].astype(np.float64), X[columns[block]]
@@ -314,111 +258,3 @@ def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) 
 
 WEIGHTINGS: dict[str, Callable[..., np.ndarray]] = {"binary": _binary, "heat": _heat, "cosine": _cosine}
 """Edge weights by name: ``(X, rows, columns, squared distances) -> weights``."""
-
-
-def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and squared distances of each sample's k nearest others: (n, k), (n, k)."""
-    n = X.shape[0]
-    count = min(k + _SPARE, n - 1)
-    sizes = _squared_norms(X)
-    candidates, rough = _candidates(X, sizes, count)
-    exact = _candidate_distances(X, X, candidates)
-    order = np.argsort(exact, axis=1, kind="stable")[:, :k]
-    neighbours = np.take_along_axis(candidates, order, axis=1)
-    squared = np.take_along_axis(exact, order, axis=1)
-    if count < n - 1:
-        # A sample j outside the candidates may be nearer only within the products' rounding error, a
-        # small part of ‖x_i‖² + ‖x_j‖² ≤ 3 ‖x_i‖² + 2 d_ij².
-        slack = 8 * np.finfo(X.dtype).eps * np.sqrt(X.shape[1]) * (3 * sizes + 2 * positive(rough))
-        for i in np.flatnonzero(squared[:, -1] >= rough - slack):
-            squared[i], neighbours[i] = _settle(X, int(i), k)
-    return neighbours, squared
-
-
-def nearest_known(Y: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest rows of ``X`` (n, p) for each of ``Y`` (m, p), and squared distances: (m, k), (m, k)."""
-    m, n = Y.shape[0], X.shape[0]
-    count, sizes = min(k + _SPARE, n), _squared_norms(X)
-    candidates = np.empty((m, count), dtype=np.intp)
-    step = max(16, _BLOCK // max(n, X.shape[1]))
-    for start in range(0, m, step):
-        rows = slice(start, min(start + step, m))
-        candidates[rows] = _smallest(sizes - 2 * _products(Y, X, rows), count)[0]
-    exact = _candidate_distances(Y, X, candidates)
-    order = np.argsort(exact, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(candidates, order, axis=1), np.take_along_axis(exact, order, axis=1)
-
-
-def _squared_norms(X: Any) -> np.ndarray:
-    """``‖x_i‖²``, without a copy of ``X``."""
-    return squared_row_norms(X) if sp.issparse(X) else np.einsum("ij,ij->i", X, X, dtype=np.float64)
-
-
-def _candidates(X: Any, sizes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each sample's nearest by products, and the squared distance of the last: (n, count), (n,).
-
-    Works on blocks of samples in any memory order, so that X is not copied.
-    """
-    n = X.shape[0]
-    candidates, last = np.empty((n, count), dtype=np.intp), np.empty(n)
-    step = max(16, _BLOCK // max(X.shape))
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
-        distances = _products(X, X, rows)
-        distances *= -2
-        distances += sizes
-        distances[np.arange(len(distances)), np.arange(rows.start, rows.stop)] = np.inf
-        candidates[rows], last[rows] = _smallest(distances, count)
-    return candidates, last + sizes
-
-
-def _products(Y: Any, X: Any, rows: slice) -> np.ndarray:
-    """Inner products of a few rows of ``Y`` with all of ``X``: (m, n)."""
-    if sp.issparse(X):
-        return np.ascontiguousarray((X @ Y[rows].toarray().T).T)
-    return Y[rows] @ X.T
-
-
-def _smallest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the ``count`` smallest values of each row, and the largest of these: (m, count), (m,).
-
-    The ``count``-th of the minima over groups of columns is a bound that few values reach, and
-    only these are sorted: several times faster than partitioning every row.
-    """
-    m, n = values.shape
-    groups = np.linspace(0, n, min(n, 4 * count), endpoint=False).astype(np.intp)
-    minima = np.minimum.reduceat(values, groups, axis=1)
-    bound = np.partition(minima, count - 1, axis=1)[:, count - 1 : count]
-    rows, columns = np.nonzero(values <= bound)
-    reached = values[rows, columns]
-    order = np.lexsort((reached, rows))
-    chosen = order[np.searchsorted(rows, np.arange(m))[:, None] + np.arange(count)]
-    return columns[chosen], reached[chosen[:, -1]]
-
-
-def _candidate_distances(Y: Any, X: Any, candidates: np.ndarray) -> np.ndarray:
-    """Squared distances of the rows of ``Y`` to some of ``X`` by differences, in blocks: (n, c)."""
-    n, c = candidates.shape
-    squared = np.empty((n, c))
-    rows_per_block = max(1, _BLOCK // (c * X.shape[1]))
-    for start in range(0, n, rows_per_block):
-        rows = slice(start, min(start + rows_per_block, n))
-        for j in range(c):
-            difference = Y[rows] - X[candidates[rows, j]]
-            squared[rows, j] = squared_row_norms(difference)
-    return squared
-
-
-def _settle(X: Any, i: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest others of sample ``i`` by its exact distances to all of them."""
-    if sp.issparse(X):
-        one = X[[i]].toarray()
-        blocks = range(0, X.shape[0], max(1, _BLOCK // X.shape[1]))
-        parts = [cdist(one, X[s : s + blocks.step].toarray(), "sqeuclidean") for s in blocks]
-        squared = np.concatenate(parts, axis=1).ravel()
-    else:
-        squared = cdist(X[i : i + 1], X, "sqeuclidean").ravel()
-    squared[i] = np.inf
-    nearest = np.argpartition(squared, k - 1)[:k]
-    nearest = nearest[np.argsort(squared[nearest], kind="stable")]
-    return squared[nearest], nearest

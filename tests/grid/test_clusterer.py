@@ -67,7 +67,7 @@ def test_what_was_tried(digits):
 
 
 def test_texts_are_not_left_to_the_graph(rng):
-    """Two chains of neighbours split off from a class: only k-means keeps the classes."""
+    """Few words in common: the graph is thin, and spectral clusterings split off what hangs together."""
     topics = np.repeat(np.arange(4), 100)
     words = rng.poisson(0.15 + 4 * (np.arange(80) // 20 == topics[:, None]) * rng.random((400, 80)) ** 6)
     X = normalize(sp.csr_array(words, dtype=float))
@@ -211,7 +211,7 @@ BAD = {
 
 @pytest.mark.parametrize(("options", "error", "words"), BAD.values(), ids=BAD)
 def test_refused_in_words(options, error, words, X, monkeypatch):
-    monkeypatch.setattr("lognmf.graph._neighbours", lambda *_: pytest.fail("the graph was built"))
+    monkeypatch.setattr("lognmf.graph.find_neighbours", lambda *_: pytest.fail("the graph was built"))
     with pytest.raises(error, match=words):
         NMFClustering(**{"n_clusters": 3, **options}).fit(X)
 

@@ -179,13 +179,13 @@ class TestGraphIsSearchedOnce:
         """Graphs that were searched for, by whoever asks."""
         found = []
 
-        search = graph._neighbours
+        search = graph.find_neighbours
 
         def counted(X, k):
             found.append(k)
             return search(X, k)
 
-        monkeypatch.setattr(graph, "_neighbours", counted)
+        monkeypatch.setattr(graph, "find_neighbours", counted)
         return found
 
     @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from sklearn.utils.extmath import randomized_svd
 
 from lognmf.clustering import cluster, scores
 from lognmf.core.arrays import Matrix
-from lognmf.graph import Graphs, distinct_rows
+from lognmf.graph import Graphs
 from lognmf.models.starts import spectral_clusters
+from lognmf.neighbours import distinct_rows
 
 _ROUNDING = 1e-9
 """Equal scores may differ by this."""

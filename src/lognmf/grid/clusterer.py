@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from lognmf.clustering import cluster
 from lognmf.core.arrays import is_torch, to_numpy
 from lognmf.core.data import InMemory
-from lognmf.graph import Graphs, distinct_rows, nearest_known
+from lognmf.graph import Graphs
 from lognmf.grid.candidates import Candidates, Clustering
 from lognmf.grid.plan import check_clusters, check_model, place
 from lognmf.grid.tune import default_grid, tune
 from lognmf.models.starts import NEIGHBOURS, near_clusters
 from lognmf.models.validation import Samples, check_samples, read_samples
+from lognmf.neighbours import distinct_rows, nearest
 from lognmf.parameters import (
     check_choice,
     check_integer,
@@ -301,11 +302,11 @@ def _fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clusterin
 
 def vote(new: Any, known: Any, labels: np.ndarray) -> np.ndarray:
     """Labels (m,) of new samples by those (n,) of the nearest known samples; an equal one decides alone."""
-    nearest, squared = nearest_known(new, known, min(VOTERS, known.shape[0]))
+    voters, squared = nearest(new, known, min(VOTERS, known.shape[0]))
     equal = squared[:, :1] == 0
     weight = np.where(equal, squared == 0, 1 / np.sqrt(np.where(equal, 1, squared)))
-    votes = np.zeros((len(nearest), labels.max() + 1))
-    np.add.at(votes, (np.arange(len(nearest))[:, None], labels[nearest]), weight)
+    votes = np.zeros((len(voters), labels.max() + 1))
+    np.add.at(votes, (np.arange(len(voters))[:, None], labels[voters]), weight)
     return votes.argmax(axis=1)
 
 

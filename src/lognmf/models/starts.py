@@ -11,7 +11,8 @@ from sklearn.preprocessing import normalize
 from lognmf.clustering import cluster
 from lognmf.core.arrays import Matrix, to_numpy
 from lognmf.core.starts import ARPACK_SEED
-from lognmf.graph import Graphs, distinct_rows
+from lognmf.graph import Graphs
+from lognmf.neighbours import distinct_rows
 
 LIFT = 0.2
 """Added to an indicator, so that nothing starts at zero (Ding, Li and Jordan 2010)."""
