@@ -1,4 +1,4 @@
-"""Nearest neighbours and equal samples; tests/test_graph.py has the neighbours of a data set among themselves."""
+"""Nearest neighbours and equal samples; tests/test_graph.py has the neighbours within a data set."""
 
 import numpy as np
 import pytest
