@@ -205,7 +205,10 @@ def _shared_out(W: sp.csr_array, counts: np.ndarray, offset: np.ndarray) -> Edge
     c, d = counts[i], counts[j]
     edge = np.concatenate([np.repeat(np.arange(len(i)), c), np.repeat(np.arange(len(i)), d)])
     begin = np.concatenate([_count_up(c) * np.repeat(d, c), _count_up(d) * np.repeat(c, d)])  # in 1 / (c d)
-    edge, begin = np.unique(np.stack([edge, begin]), axis=1)
+    order = np.lexsort((begin, edge))
+    edge, begin = edge[order], begin[order]
+    first = np.append(True, (edge[1:] != edge[:-1]) | (begin[1:] != begin[:-1]))[: len(edge)]
+    edge, begin = edge[first], begin[first]
     last = np.append(edge[1:] != edge[:-1], True)[: len(edge)]
     end = np.where(last, (c * d)[edge], np.roll(begin, -1))
     c, d = c[edge], d[edge]
