@@ -58,7 +58,7 @@ def _linear(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_nei
 
     Quicker than k-means on the samples, and for texts more reliable: few words are in two documents.
     """
-    U, S, _ = randomized_svd(X, min(k, *X.shape), random_state=rng)
+    U, S, _ = randomized_svd(X, min(k, *X.shape), n_iter=4, random_state=rng)
     return cluster(normalize(U * S), k, random_state=rng)
 
 
