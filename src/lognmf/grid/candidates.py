@@ -15,6 +15,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from lognmf.clustering import cluster, scores
 from lognmf.core.arrays import Matrix
+from lognmf.core.parallel import limited
 from lognmf.graph import Graphs
 from lognmf.models.starts import spectral_clusters
 from lognmf.neighbours import distinct_rows
@@ -58,7 +59,8 @@ def _linear(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_nei
 
     Quicker than k-means on the samples, and for texts more reliable: few words are in two documents.
     """
-    U, S, _ = randomized_svd(X, min(k, *X.shape), n_iter=4, random_state=rng)
+    with limited():  # its many thin products take twice as long on two threads
+        U, S, _ = randomized_svd(X, min(k, *X.shape), n_iter=4, random_state=rng)
     return cluster(normalize(U * S), k, random_state=rng)
 
 
