@@ -20,6 +20,9 @@ from lognmf.graph import Graphs
 from lognmf.models.starts import spectral_clusters
 from lognmf.neighbours import distinct_rows
 
+STARTS = 4
+"""Starts of k-means where a clustering is one of several; that of the neighbour graph has ten."""
+
 _ROUNDING = 1e-9
 """Equal scores may differ by this."""
 
@@ -61,7 +64,7 @@ def _linear(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_nei
     """
     with limited():  # its many thin products take twice as long on two threads
         U, S, _ = randomized_svd(X, min(k, *X.shape), n_iter=4, random_state=rng)
-    return cluster(normalize(U * S), k, random_state=rng)
+    return cluster(normalize(U * S), k, random_state=rng, n_init=STARTS)
 
 
 def _spectral(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_neighbors: int) -> np.ndarray:
@@ -72,12 +75,12 @@ def _spectral(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_n
 def _weighted(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_neighbors: int) -> np.ndarray:
     """The same with each edge weighted by the neighbours that its ends share."""
     edges = graphs.knn(n_neighbors) > 0
-    return spectral_clusters(X, k, rng, sp.csr_array(graphs.shared(n_neighbors).multiply(edges)))
+    return spectral_clusters(X, k, rng, sp.csr_array(graphs.shared(n_neighbors).multiply(edges)), STARTS)
 
 
 def _shared(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_neighbors: int) -> np.ndarray:
     """Spectral clustering of the graph in which all samples are joined that share neighbours."""
-    return spectral_clusters(X, k, rng, graphs.shared(n_neighbors))
+    return spectral_clusters(X, k, rng, graphs.shared(n_neighbors), STARTS)
 
 
 FAMILIES: dict[str, Callable[..., np.ndarray]] = {

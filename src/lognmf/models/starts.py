@@ -89,7 +89,9 @@ def near_clusters(X: Matrix, labels: np.ndarray, k: int) -> tuple[np.ndarray, np
     return np.maximum(U, floor), V
 
 
-def spectral_clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray) -> np.ndarray:
+def spectral_clusters(
+    X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray, n_init: int = 10
+) -> np.ndarray:
     """k-means on the *directions* of the spectral embedding of the graph ``W`` (Ng, Jordan and Weiss 2002).
 
     A sample's length in the embedding tells how central it is in the graph, its direction where
@@ -104,7 +106,7 @@ def spectral_clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparr
     pieces, piece = connected_components(W, directed=False)
     tiny = (np.bincount(piece) < TINY_PIECE * n / k)[piece]
     if 0 < tiny.sum() < n - k:
-        return _with_tiny_pieces(X, k, rng, W, tiny)
+        return _with_tiny_pieces(X, k, rng, W, tiny, n_init)
     if pieces < k:
         if len(first) < n:
             members = sp.csr_array((np.ones(n), group, np.arange(n + 1)))
@@ -116,11 +118,11 @@ def spectral_clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparr
         # All that is known are the pieces: each is a cluster, or a union of some.
         by_size = np.argsort(-np.bincount(piece), kind="stable")
         return np.argsort(by_size)[piece] % k
-    return cluster(normalize(embedding), k, random_state=rng)[first][group]
+    return cluster(normalize(embedding), k, random_state=rng, n_init=n_init)[first][group]
 
 
 def _with_tiny_pieces(
-    X: Matrix, k: int, rng: np.random.RandomState, W: sp.csr_array, tiny: np.ndarray
+    X: Matrix, k: int, rng: np.random.RandomState, W: sp.csr_array, tiny: np.ndarray, n_init: int
 ) -> np.ndarray:
     """Clusters of all but the samples ``tiny`` (n,), which join the cluster of the nearest mean.
 
@@ -128,7 +130,7 @@ def _with_tiny_pieces(
     """
     rest = np.flatnonzero(~tiny)
     labels = np.zeros(len(tiny), dtype=int)
-    labels[rest] = spectral_clusters(X[rest], k, rng, W[rest][:, rest])
+    labels[rest] = spectral_clusters(X[rest], k, rng, W[rest][:, rest], n_init)
     members = np.eye(k)[labels[rest]]
     counts = members.sum(axis=0)
     means = (X[rest].T @ members) / np.maximum(counts, 1)
