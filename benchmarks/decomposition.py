@@ -6,9 +6,9 @@ Sparsity: `LogSparseNMF(k)` against scikit-learn's `NMF(k)` on samples of unit n
 sparseness of the parts, and the ratio of the errors; CPU seconds of both.
 Units: `fit(c * X)` for c from 1e-6 to 1e6, all models: the largest difference of the parts, and of the codes
 divided by c, relative to the largest entry.
-Outliers: the share of samples that `RobustLogSparseNMF(k)` calls outliers on the data as they are; then a tenth of the
-samples is damaged as in outliers.py: area under the ROC curve of `residual_norm_`, F1 of those called
-outliers, and the F1 of the best threshold, chosen by the truth.
+Outliers: the share of samples that `RobustLogSparseNMF(k)` calls outliers on the data as they are; then a
+tenth of the samples is damaged as in outliers.py: area under the ROC curve of `residual_norm_`, F1 of those
+called outliers, and the F1 of the best threshold, chosen by the truth.
 Spectra: the Samson picture, three parts against the true spectra: mean angle.
 """
 
@@ -64,7 +64,10 @@ def units(names):
                 other = model(k, random_state=0).fit(c * X)
                 scales = (c, 1.0) if other._basis_has_unit or not hasattr(other, "scale") else (1.0, c)
                 for F, G, scale in zip(
-                    (first.components_, first.embedding_), (other.components_, other.embedding_), scales, strict=True
+                    (first.components_, first.embedding_),
+                    (other.components_, other.embedding_),
+                    scales,
+                    strict=True,
                 ):
                     worst = max(worst, float(np.abs(G / scale - F).max() / np.abs(F).max()))
             print(f"units, {name}, {label}: largest difference {worst:.1e}", flush=True)
@@ -84,9 +87,14 @@ def outliers(names, seeds):
                 order = np.argsort(-model.residual_norm_)
                 hits = np.cumsum(bad[order])
                 best = (2 * hits / (np.arange(1, len(bad) + 1) + bad.sum())).max()
-                rows.append([roc_auc_score(bad, model.residual_norm_), f1_score(bad, model.is_outlier_), best])
+                rows.append(
+                    [roc_auc_score(bad, model.residual_norm_), f1_score(bad, model.is_outlier_), best]
+                )
             area, found, best = np.mean(rows, axis=0)
-            print(f"outliers, {name}, {kind}: ROC area {area:.3f}, F1 {found:.3f}, best threshold {best:.3f}", flush=True)
+            print(
+                f"outliers, {name}, {kind}: ROC area {area:.3f}, F1 {found:.3f}, best threshold {best:.3f}",
+                flush=True,
+            )
 
 
 def spectra():
@@ -100,7 +108,9 @@ def spectra():
         parts = model.fit(X).components_
         cosines = (parts @ truth.T) / np.outer(np.linalg.norm(parts, axis=1), np.linalg.norm(truth, axis=1))
         angles = np.arccos(np.clip(cosines, -1, 1))
-        print(f"Samson, {label}: mean angle {angles[linear_sum_assignment(angles)].mean():.3f} rad", flush=True)
+        print(
+            f"Samson, {label}: mean angle {angles[linear_sum_assignment(angles)].mean():.3f} rad", flush=True
+        )
 
 
 def main():

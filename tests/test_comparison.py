@@ -70,8 +70,8 @@ def test_without_labels_there_is_no_agreement(X):
 def built(monkeypatch):
     """Numbers of neighbours of the graphs that are searched for."""
     found = []
-    build = graph._knn_graph
-    monkeypatch.setattr(graph, "_knn_graph", lambda X, k, how: found.append(k) or build(X, k, how))
+    search = graph.find_neighbours
+    monkeypatch.setattr(graph, "find_neighbours", lambda X, k: found.append(k) or search(X, k))
     return found
 
 

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph
@@ -45,14 +46,36 @@ def assert_is_a_graph(W, n):
 
 
 def assert_nearest(W, X, k, slack=1e-12):
-    """``W`` is a binary graph of the k nearest neighbours in ``X``."""
+    """``W`` is a binary graph of the k nearest neighbours in ``X``, where copies of a sample are one."""
     assert_is_a_graph(W, len(X))
+    distinct, group, counts = np.unique(np.asarray(X), axis=0, return_inverse=True, return_counts=True)
+    if len(distinct) < len(X):
+        W = assert_equal_for_copies(W, group.reshape(-1), counts)
+        X, k = distinct, min(k, len(distinct) - 1)
+        if not k:
+            return
     joined = W.toarray() > 0
     sure, possible = sure_and_possible(X, k, slack)
     assert (W.data == 1).all()
     assert (joined >= sure).all(), "a sure edge is missing"
     assert (joined <= possible).all(), "an impossible edge is there"
     assert (joined.sum(axis=1) >= k).all(), "a sample has too few neighbours"
+
+
+def assert_equal_for_copies(W, group, counts):
+    """Copies share all edges evenly and hang together; returns the graph of the distinct samples."""
+    members = np.eye(len(counts))[group]
+    reached = W @ members
+    np.testing.assert_allclose(reached, (members.T @ reached / counts[:, None])[group], atol=1e-12)
+    for own in range(len(counts)):
+        copies = np.flatnonzero(group == own)
+        assert connected_components(W[copies][:, copies])[0] == 1
+    masses = members.T @ reached
+    np.fill_diagonal(masses, 0)
+    W = sp.csr_array(masses / np.minimum(counts, counts[:, None]))
+    np.testing.assert_allclose(W.data, 1)
+    W.data[:] = 1
+    return W
 
 
 def same(W, other):
@@ -84,15 +107,29 @@ def test_ties_are_broken_among_the_nearest(data):
 
 
 @pytest.mark.parametrize("k", [1, 3, 7])
-@pytest.mark.parametrize("copies", [2, 4, 30])
+@pytest.mark.parametrize("copies", [2, 4, 30, "some"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_equal_samples_are_neighbours_but_none_its_own(rng, k, copies, sparse):
-    """Also with more copies than neighbours, where the copies have edges among themselves only."""
-    X = np.repeat(rng.normal(size=(10, 4)), copies, axis=0)[rng.permutation(10 * copies)]
-    W = knn_graph(sp.csr_array(X) if sparse else X, k)
-    assert_nearest(W, X, k)
-    if copies > k:
-        assert (squared_distances(X)[W.nonzero()] == 0).all()
+def test_equal_samples_are_one(rng, k, copies, sparse):
+    """Also with more copies than neighbours."""
+    counts = rng.integers(1, 30, size=10) if copies == "some" else np.full(10, copies)
+    X = np.repeat(rng.normal(size=(10, 4)), counts, axis=0)[rng.permutation(counts.sum())]
+    assert_nearest(knn_graph(sp.csr_array(X) if sparse else X, k), X, k)
+
+
+def test_a_data_set_given_twice_has_its_graph_twice(rng):
+    X = rng.random((30, 4))
+    members = np.tile(np.eye(30), (2, 1))
+    masses = members.T @ (knn_graph(np.tile(X, (2, 1)), 3) @ members)
+    np.testing.assert_allclose(masses, 2 * knn_graph(X, 3).toarray() + 2 * np.eye(30))
+
+
+def test_a_crowd_of_equal_samples_does_not_outweigh_the_others(rng):
+    X = np.concatenate([rng.random((40, 5)), np.full((590, 5), 0.5)])
+    W = knn_graph(X, 5)
+    degree = W.sum(axis=1)
+    assert degree.max() <= 5 + W[:40, :40].astype(bool).sum(axis=1).max()
+    assert degree[40:].min() > 5
+    assert connected_components(W)[0] == 1
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e8])
@@ -124,7 +161,7 @@ def test_digits_are_kept_also_where_almost_all_samples_are_candidates(spare):
 
 
 def test_ordinary_samples_need_no_second_search(rng, monkeypatch):
-    monkeypatch.setattr("lognmf.graph._settle", None)
+    monkeypatch.setattr("lognmf.neighbours._settle", None)
     X = rng.normal(size=(150, 20))
     for scale in (1e-6, 1, 1e6):
         assert_nearest(knn_graph(scale * X, 5), X, 5)
@@ -148,7 +185,8 @@ def test_blocks_of_work_do_not_matter(rng, weighting, form, offset, monkeypatch)
     X = form(offset + rng.random((50, 6)))
     whole = knn_graph(X, 5, weighting)
     for numbers in (1, 7, 100):
-        monkeypatch.setattr("lognmf.graph._BLOCK", numbers)
+        monkeypatch.setattr("lognmf.neighbours.BLOCK", numbers)
+        monkeypatch.setattr("lognmf.graph.BLOCK", numbers)
         same(knn_graph(X, 5, weighting), whole)
 
 
@@ -410,7 +448,7 @@ class TestGraphs:
         W = graphs.knn(4)
         same(W, knn_graph(X, 4))
         same(graphs.knn(2), knn_graph(X, 2))
-        monkeypatch.setattr("lognmf.graph._knn_graph", None)
+        monkeypatch.setattr("lognmf.graph.find_neighbours", None)
         assert graphs.knn(4) is W
 
     def test_a_known_one_is_not_built(self, rng):

@@ -10,6 +10,7 @@ import lognmf
 CONTRACT = [
     "LogSparseNMF",
     "RobustLogSparseNMF",
+    "NMFClustering",
     "MODELS",
     "log_norm",
     "l2_log_norm",

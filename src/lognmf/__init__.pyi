@@ -5,6 +5,7 @@ from . import plots as plots
 from .clustering import cluster as cluster
 from .comparison import compare as compare
 from .graph import knn_graph as knn_graph
+from .grid.clusterer import NMFClustering as NMFClustering
 from .grid.components import choose_components as choose_components
 from .grid.consensus import consensus_components as consensus_components
 from .grid.fit import fit_grid as fit_grid

@@ -7,16 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
 
-from lognmf.core.arrays import is_torch, positive, squared_row_norms, to_numpy, with_small_indices
+from lognmf.core.arrays import is_torch, to_numpy, with_small_indices
+from lognmf.neighbours import BLOCK, Neighbours, find_neighbours, squared_norms
 from lognmf.parameters import check_choice, check_integer, check_sparse
-
-_SPARE = 3
-"""Extra candidates per sample, so that few samples need a second, exact search."""
-
-_BLOCK = 1 << 17
-"""Numbers per block of work."""
 
 
 def knn_graph(
@@ -25,15 +19,19 @@ def knn_graph(
     """Build the symmetric graph of nearest neighbours in Euclidean distance.
 
     Samples i and j are joined if either is among the ``n_neighbors`` nearest of the other, W = max(W, Wᵀ).
-    A sample is never its own neighbour, even if others equal it. Distances are exact: candidates come from
-    fast matrix products, and their distances are then computed from differences.
+    Distances are exact: candidates come from fast matrix products, and their distances are then computed
+    from differences.
+
+    Equal samples are equal in the graph. Neighbours are sought among the distinct samples, and the copies of
+    a sample share its edges evenly: an edge between samples of c and d copies has min(c, d) times its weight
+    in all. What a copy cannot give away, and 1 more, it shares with the other copies.
 
     Parameters
     ----------
     X : array-like, sparse matrix or torch tensor of shape (n, p)
         Samples in rows.
     n_neighbors : int, default=5
-        Neighbours per sample, between 1 and n − 1.
+        Neighbours per sample, between 1 and n − 1; all others where there are fewer distinct samples.
     weighting : {"binary", "heat", "cosine"}, default="binary"
         Weight of an edge: 1; ``exp(−d²/t)`` with t the mean squared distance over all edges; or the cosine of
         the two samples, negative ones as 0.
@@ -85,7 +83,7 @@ def knn_graph(
         )
         raise ValueError(msg)
     check_choice("weighting", weighting, WEIGHTINGS)
-    return _knn_graph(X, int(n_neighbors), weighting)
+    return _graph_of(X, find_neighbours(X, int(n_neighbors)), weighting)
 
 
 class Graphs:
@@ -97,15 +95,36 @@ class Graphs:
     def __init__(self, X: Any, known: Mapping[int, sp.csr_array] | None = None) -> None:
         self.X = X
         self._knn = {self._possible(count): W for count, W in (known or {}).items()}
+        self._found: dict[int, Neighbours] = {}
         self._given: dict[int, tuple[Any, sp.csr_array]] = {}
 
     def knn(self, n_neighbors: int) -> sp.csr_array:
         """The neighbour graph; in a tiny set everybody is everybody's neighbour."""
         count = self._possible(n_neighbors)
         if count not in self._knn:
-            X = to_numpy(self.X) if is_torch(self.X) else self.X
-            self._knn[count] = _knn_graph(X, count, "binary") if count else sp.csr_array((1, 1))
+            self._knn[count] = _graph_of(self._numpy(), self._neighbours(count), "binary")
         return self._knn[count]
+
+    def shared(self, n_neighbors: int) -> sp.csr_array:
+        """How many neighbours two samples share, each its own among them (Jarvis and Patrick 1973)."""
+        found = self._neighbours(self._possible(n_neighbors))
+        m, k = found.nearest.shape
+        reach = np.concatenate([np.arange(m)[:, None], found.nearest], axis=1)
+        A = sp.csr_array(
+            (np.ones(reach.size), reach.reshape(-1), np.arange(0, reach.size + 1, k + 1)), (m, m)
+        )
+        common = sp.csr_array(A @ A.T)
+        common.setdiag(0)
+        common.eliminate_zeros()
+        return with_small_indices(_with_copies(common, np.ones(m), found.group))
+
+    def _neighbours(self, count: int) -> Neighbours:
+        if count not in self._found:
+            self._found[count] = find_neighbours(self._numpy(), count)
+        return self._found[count]
+
+    def _numpy(self) -> Any:
+        return to_numpy(self.X) if is_torch(self.X) else self.X
 
     def given(self, W: Any) -> sp.csr_array:
         """A graph that a user gave, checked: symmetric, nonnegative, finite, n×n."""
@@ -136,17 +155,83 @@ def check_graph(W: Any, n: int) -> sp.csr_array:
     return with_small_indices(W)
 
 
-def _knn_graph(X: Any, n_neighbors: int, weighting: str) -> sp.csr_array:
-    """`knn_graph` of checked data."""
-    n = X.shape[0]
-    neighbours, squared = _nearest(X, n_neighbors)
-    rows = np.repeat(np.arange(n), n_neighbors)
-    columns = neighbours.ravel()
-    weights = WEIGHTINGS[weighting](X, rows, columns, squared.ravel())
-    W = sp.csr_array((weights, (rows, columns)), shape=(n, n))
+def _graph_of(X: Any, found: Neighbours, weighting: str) -> sp.csr_array:
+    """The graph of neighbours that were found."""
+    m, k = found.nearest.shape
+    X = X if m == X.shape[0] else X[found.first]
+    each = np.arange(m)
+    rows, columns = np.repeat(each, k), found.nearest.reshape(-1)
+    weigh = WEIGHTINGS[weighting]
+    W = sp.csr_array((weigh(X, rows, columns, found.squared.reshape(-1)), (rows, columns)), shape=(m, m))
     W = sp.csr_array(W.maximum(W.T))
+    if m < len(found.group):
+        W = _with_copies(W, weigh(X, each, each, np.zeros(m)), found.group)
     W.eliminate_zeros()
     return with_small_indices(W)
+
+
+def _with_copies(W: sp.csr_array, own: np.ndarray, group: np.ndarray) -> sp.csr_array:
+    """The graph of all samples (n, n), copies ``group`` (n,) of distinct ones, from that of these (m, m).
+
+    Codes that are equal for all copies of a sample stay equal, because every copy has the same edges by
+    weight. ``own`` (m,) is the weight of a copy for another.
+    """
+    counts = np.bincount(group)
+    if len(counts) == len(group):
+        return W
+    order, offset = np.argsort(group, kind="stable"), np.cumsum(counts) - counts
+    i, j = W.tocoo().coords
+    kept = np.bincount(i, W.data * np.maximum(0, 1 - counts[j] / counts[i]), len(counts))
+    start, end, weight = (
+        np.concatenate(parts)
+        for parts in zip(_shared_out(W, counts, offset), _ring(own + kept, counts, offset), strict=True)
+    )
+    half = sp.csr_array((weight, (order[start], order[end])), shape=(len(group), len(group)))
+    return sp.csr_array(half + half.T)
+
+
+Edges = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Places of both ends where samples are sorted by their sets, and weights; each edge once."""
+
+
+def _shared_out(W: sp.csr_array, counts: np.ndarray, offset: np.ndarray) -> Edges:
+    """Each edge, min(c, d) times its weight, spread evenly over the c copies of one end and d of the other.
+
+    The copies of either end, laid out along [0, 1], are joined by the length in which they overlap: a few
+    edges, not c times d.
+    """
+    upper = sp.triu(W).tocoo()
+    i, j = upper.coords
+    c, d = counts[i], counts[j]
+    edge = np.concatenate([np.repeat(np.arange(len(i)), c), np.repeat(np.arange(len(i)), d)])
+    begin = np.concatenate([_count_up(c) * np.repeat(d, c), _count_up(d) * np.repeat(c, d)])  # in 1 / (c d)
+    order = np.lexsort((begin, edge))
+    edge, begin = edge[order], begin[order]
+    first = np.append(True, (edge[1:] != edge[:-1]) | (begin[1:] != begin[:-1]))[: len(edge)]
+    edge, begin = edge[first], begin[first]
+    last = np.append(edge[1:] != edge[:-1], True)[: len(edge)]
+    end = np.where(last, (c * d)[edge], np.roll(begin, -1))
+    c, d = c[edge], d[edge]
+    weight = upper.data[edge] * np.minimum(c, d) * (end - begin) / (c * d)
+    return offset[i][edge] + begin // d, offset[j][edge] + begin // c, weight
+
+
+def _ring(degree: np.ndarray, counts: np.ndarray, offset: np.ndarray) -> Edges:
+    """Edges among the copies of a sample, of ``degree`` (m,) at each.
+
+    They lie in a ring, and steps are powers of two, so that all are a few edges apart.
+    """
+    steps = np.ceil(np.log2(np.maximum(counts, 2))).astype(int) * (counts > 1)
+    number = np.repeat(steps, counts)  # of every copy
+    copy, power = np.repeat(np.arange(len(number)), number), _count_up(number)
+    own = np.repeat(np.arange(len(counts)), counts)[copy]
+    target = offset[own] + (copy - offset[own] + 2**power) % counts[own]
+    return copy, target, degree[own] / (2 * steps[own])
+
+
+def _count_up(counts: np.ndarray) -> np.ndarray:
+    """0, 1, …, c − 1 for every c, one after the other."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _binary(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
@@ -155,117 +240,24 @@ def _binary(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) 
 
 def _heat(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
     pairs = np.minimum(rows, columns) * X.shape[0] + np.maximum(rows, columns)
-    width = squared[np.unique(pairs, return_index=True)[1]].mean()  # a mutual edge counts once
+    once = squared[np.unique(pairs, return_index=True)[1]]  # a mutual edge counts once
+    width = once.sum() / max(len(once), 1)
     return np.exp(-squared / width) if width > 0 else np.ones(len(rows))
 
 
 def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
-    lengths = np.sqrt(_squared_norms(X))
+    lengths = np.sqrt(squared_norms(X))
     scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     cosines = np.empty(len(rows))
-    step = max(1, _BLOCK // X.shape[1])
+    step = max(1, BLOCK // X.shape[1])
     for start in range(0, len(rows), step):
         block = slice(start, start + step)
         one, other = X[rows[block]].astype(np.float64), X[columns[block]]
         products = one.multiply(other) if sp.issparse(X) else one * other
-        cosines[block] = np.asarray(products.sum(axis=1)).ravel()
+        cosines[block] = np.asarray(products.sum(axis=1)).reshape(-1)
         cosines[block] *= scale[rows[block]] * scale[columns[block]]
     return np.clip(cosines, 0, 1)
 
 
 WEIGHTINGS: dict[str, Callable[..., np.ndarray]] = {"binary": _binary, "heat": _heat, "cosine": _cosine}
 """Edge weights by name: ``(X, rows, columns, squared distances) -> weights``."""
-
-
-def _nearest(X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and squared distances of each sample's k nearest others: (n, k), (n, k)."""
-    n = X.shape[0]
-    count = min(k + _SPARE, n - 1)
-    sizes = _squared_norms(X)
-    candidates, rough = _candidates(X, sizes, count)
-    exact = _candidate_distances(X, candidates)
-    order = np.argsort(exact, axis=1, kind="stable")[:, :k]
-    neighbours = np.take_along_axis(candidates, order, axis=1)
-    squared = np.take_along_axis(exact, order, axis=1)
-    if count < n - 1:
-        # A sample j outside the candidates may be nearer only within the products' rounding error, a
-        # small part of ‖x_i‖² + ‖x_j‖² ≤ 3 (‖x_i‖² + d_ij²).
-        slack = 24 * np.finfo(X.dtype).eps * np.sqrt(X.shape[1]) * (sizes + positive(rough))
-        for i in np.flatnonzero(squared[:, -1] >= rough - slack):
-            squared[i], neighbours[i] = _settle(X, int(i), k)
-    return neighbours, squared
-
-
-def _squared_norms(X: Any) -> np.ndarray:
-    """``‖x_i‖²``, without a copy of ``X``."""
-    return squared_row_norms(X) if sp.issparse(X) else np.einsum("ij,ij->i", X, X, dtype=np.float64)
-
-
-def _candidates(X: Any, sizes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each sample's nearest by products, and the squared distance of the last: (n, count), (n,).
-
-    Works on blocks of samples in any memory order, so that X is not copied.
-    """
-    n = X.shape[0]
-    candidates, last = np.empty((n, count), dtype=np.intp), np.empty(n)
-    step = max(16, _BLOCK // max(X.shape))
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
-        distances = _products(X, rows)
-        distances *= -2
-        distances += sizes
-        distances[np.arange(len(distances)), np.arange(rows.start, rows.stop)] = np.inf
-        candidates[rows], last[rows] = _smallest(distances, count)
-    return candidates, last + sizes
-
-
-def _products(X: Any, rows: slice) -> np.ndarray:
-    """Inner products of a few samples with all: (m, n)."""
-    if sp.issparse(X):
-        return np.ascontiguousarray((X @ X[rows].toarray().T).T)
-    return X[rows] @ X.T
-
-
-def _smallest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of the ``count`` smallest values of each row, and the largest of these: (m, count), (m,).
-
-    The ``count``-th of the minima over groups of columns is a bound that few values reach, and
-    only these are sorted: several times faster than partitioning every row.
-    """
-    m, n = values.shape
-    groups = np.linspace(0, n, min(n, 4 * count), endpoint=False).astype(np.intp)
-    minima = np.minimum.reduceat(values, groups, axis=1)
-    bound = np.partition(minima, count - 1, axis=1)[:, count - 1 : count]
-    rows, columns = np.nonzero(values <= bound)
-    reached = values[rows, columns]
-    order = np.lexsort((reached, rows))
-    chosen = order[np.searchsorted(rows, np.arange(m))[:, None] + np.arange(count)]
-    return columns[chosen], reached[chosen[:, -1]]
-
-
-def _candidate_distances(X: Any, candidates: np.ndarray) -> np.ndarray:
-    """Squared distances by differences, a block of samples at a time: (n, c)."""
-    n, c = candidates.shape
-    squared = np.empty((n, c))
-    rows_per_block = max(1, _BLOCK // (c * X.shape[1]))
-    for start in range(0, n, rows_per_block):
-        rows = slice(start, min(start + rows_per_block, n))
-        for j in range(c):
-            difference = X[rows] - X[candidates[rows, j]]
-            squared[rows, j] = squared_row_norms(difference)
-    return squared
-
-
-def _settle(X: Any, i: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest others of sample ``i`` by its exact distances to all of them."""
-    if sp.issparse(X):
-        one = X[[i]].toarray()
-        blocks = range(0, X.shape[0], max(1, _BLOCK // X.shape[1]))
-        parts = [cdist(one, X[s : s + blocks.step].toarray(), "sqeuclidean") for s in blocks]
-        squared = np.concatenate(parts, axis=1).ravel()
-    else:
-        squared = cdist(X[i : i + 1], X, "sqeuclidean").ravel()
-    squared[i] = np.inf
-    nearest = np.argpartition(squared, k - 1)[:k]
-    nearest = nearest[np.argsort(squared[nearest], kind="stable")]
-    return squared[nearest], nearest

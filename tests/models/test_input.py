@@ -260,6 +260,6 @@ def test_input_is_not_changed(cls, rng):
 
 @pytest.mark.parametrize("name", ["GNMF", "RMNMF", "LS-NMF", "RLS-NMF"])
 def test_a_bad_start_is_refused_before_the_graph_is_built(name, monkeypatch):
-    monkeypatch.setattr("lognmf.graph._knn_graph", lambda *_: pytest.fail("the graph was built"))
+    monkeypatch.setattr("lognmf.graph.find_neighbours", lambda *_: pytest.fail("the graph was built"))
     with pytest.raises(ValueError, match=r"V0 must have shape \(12, 3\); got \(2, 2\)"):
         MODELS[name](3).fit(GOOD, V0=np.ones((2, 2)))

@@ -206,13 +206,13 @@ class TestGraphIsSearchedOnce:
         """Graphs that were searched for, by whoever asks."""
         found = []
 
-        build = graph._knn_graph
+        search = graph.find_neighbours
 
-        def counted(X, k, weighting):
+        def counted(X, k):
             found.append(k)
-            return build(X, k, weighting)
+            return search(X, k)
 
-        monkeypatch.setattr(graph, "_knn_graph", counted)
+        monkeypatch.setattr(graph, "find_neighbours", counted)
         return found
 
     @pytest.mark.parametrize(
@@ -239,3 +239,27 @@ class TestGraphIsSearchedOnce:
         options = {"init": "spectral", "max_iter": 0, "random_state": 0}
         fits = [LogSparseNMF(3, lam=lam, **options).fit(X) for lam in (0.0, 1.0)]
         np.testing.assert_array_equal(fits[0].embedding_, fits[1].embedding_)
+
+
+class TestEqualSamples:
+    def test_a_crowd_of_them_is_not_split(self, rng):
+        """590 equal samples are more than an average cluster, and their graph alone has slow modes."""
+        crowd = np.zeros((590, 6))
+        crowd[:, 0] = 1
+        others = np.abs(np.eye(6)[1 + np.arange(400) % 5] + 0.05 * rng.normal(size=(400, 6)))
+        X = np.concatenate([crowd, others])[rng.permutation(990)]
+        labels = spectral(X, 8, np.random.RandomState(0))[1].argmax(axis=1)
+        assert len(set(labels[X[:, 0] == 1])) == 1
+
+    def test_as_many_clusters_as_distinct_samples(self, rng):
+        X = np.repeat(rng.random((4, 3)), 5, axis=0)
+        for k in (4, 7):
+            labels = spectral(X, k, np.random.RandomState(0))[1].argmax(axis=1)
+            np.testing.assert_array_equal(labels, np.repeat(range(4), 5))
+
+    def test_a_data_set_given_twice_has_its_clusters(self, rng):
+        X = samples(rng, 60, 8)
+        once = spectral(X, 4, np.random.RandomState(0))[1].argmax(axis=1)
+        twice = spectral(np.tile(X, (2, 1)), 4, np.random.RandomState(0))[1].argmax(axis=1)
+        np.testing.assert_array_equal(twice[:60], twice[60:])
+        assert metrics.clustering_accuracy(once, twice[:60]) > 0.9

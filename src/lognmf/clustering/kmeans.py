@@ -53,7 +53,7 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
 
     See Also
     --------
-    lognmf.tune : Chooses weights and clusters without labels.
+    lognmf.NMFClustering : Chooses clusters without labels.
 
     Examples
     --------

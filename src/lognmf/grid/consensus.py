@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,13 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering.kmeans import cluster
-from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.core.arrays import to_numpy
 from lognmf.graph import Graphs
 from lognmf.grid.plan import check_model
 from lognmf.models import PlainNMF
 from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.engine import draw, fit_batch
+from lognmf.models.scale import in_units
 from lognmf.models.validation import check_samples
 from lognmf.parameters import (
     check_choice,
@@ -99,7 +99,7 @@ def consensus_components(
         Number of components k, at least 2.
     model : estimator, optional
         Its parameters apply to every restart; its weights must be numbers, and it must take U0 and V0.
-        Default: `PlainNMF` to convergence, by coordinate descent if numba is installed.
+        Default: `PlainNMF` to convergence, by coordinate descent where it can be used.
     n_restarts : int, default=20
         Number of restarts, at least 2.
     threshold : float, default=0.5
@@ -141,7 +141,7 @@ def consensus_components(
     check_integer("n_restarts", n_restarts, 2)
     check_positive("threshold", threshold)
     check_random_state(random_state)
-    estimator = _restarting(model, X, n_components, n_restarts)
+    estimator = _restarting(model, n_components, n_restarts)
     parts, errors = _restarts(estimator, X, random_state)
     distance = _neighbour_distance(parts, n_restarts)
     kept = np.flatnonzero(distance <= threshold)
@@ -162,11 +162,10 @@ def consensus_components(
     return Consensus(fitted, stability, support, parts, distance, labels, errors)
 
 
-def _restarting(model: Any, X: Any, n_components: int, n_restarts: int) -> Any:
+def _restarting(model: Any, n_components: int, n_restarts: int) -> Any:
     """The estimator of which a batch of restarts is fitted, checked."""
     if model is None:
-        compiled = find_spec("numba") is not None and not is_torch(X)
-        model = PlainNMF(init="random", solver="cd" if compiled else "mu", max_iter=1000)
+        model = PlainNMF(init="random", solver="auto", max_iter=1000)
     estimator = check_model(model, None, None)
     if not isinstance(estimator, BasisAndCodesModel):
         msg = f"model must take U0 and V0, such as PlainNMF or LogSparseNMF; got {type(estimator).__name__}."
@@ -185,9 +184,11 @@ def _restarts(estimator: Any, X: Any, random_state: Any) -> tuple[np.ndarray, np
     data = check_samples(estimator, X, reset=True)
     graphs = Graphs(data.X)
     estimator._check_data(data, graphs)
-    first = draw(estimator, data, graphs, random_state)
-    n_restarts = estimator.n_init
-    fits = fit_batch(estimator, data, graphs, first, max_iter=estimator.max_iter, settings=n_restarts)
+    unit = estimator._unit(data)
+    scaled = in_units(data, unit)
+    first = draw(estimator, scaled, graphs, random_state)
+    options: Any = {"unit": unit, "max_iter": estimator.max_iter, "settings": estimator.n_init}
+    fits = fit_batch(estimator, scaled, graphs, first, **options)
     U = to_numpy(fits.factors[0]).astype(np.float64)
     parts = np.moveaxis(U, 0, 2).reshape(-1, data.shape[1])
     return normalize(parts), fits.reconstruction_err

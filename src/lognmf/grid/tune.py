@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import to_numpy
@@ -27,6 +28,13 @@ WEIGHTS = {
 ITERATIONS = (0, 10, 30, 100, 300)
 """Numbers of iterations tried from the spectral start. 0 keeps the start itself: for some data, such as faces
 in changing light, every update makes the clustering worse."""
+
+
+FOR_CLUSTERS: dict[str, Any] = {"alpha": 0.01, "beta": 0.001, "gamma": 1.0, "solver": "mu"}
+"""What takes the place of "auto" where a grid leaves it: a few updates from the start keep its clusters."""
+
+GRAPH_WEIGHT = 0.1
+"""lam of a model that is given by its name, where a grid leaves it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +85,7 @@ def tune(
     max_iter: int | None = None,
     device: str | None = None,
     dtype: str | None = None,
+    graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
     any_version: bool = False,
     on_batch: Callable[[int, int, float], None] | None = None,
@@ -108,7 +117,7 @@ def tune(
     max_iter : int, optional
         Maximum number of iterations of every fit. Default: several numbers are tried from the
         spectral start; otherwise the model's own.
-    device, dtype, store, any_version, on_batch, verbose
+    device, dtype, graph, store, any_version, on_batch, verbose
         As for `fit_grid`. The returned model is fitted there too.
 
     Returns
@@ -140,13 +149,12 @@ def tune(
     """
     check_choice("by", by, CRITERIA)
     estimator = check_model(model, max_iter, None).set_params(n_components=n_components, init=init)
-    if isinstance(getattr(estimator, "solver", ""), str) and getattr(estimator, "solver", "") == "auto":
-        estimator.set_params(solver="mu")
+    estimator.set_params(**_for_clusters(estimator, named=isinstance(model, str)))
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters
-    place: Any = {"device": device, "dtype": dtype, "store": store, "any_version": any_version}
-    progress: Any = {"on_batch": on_batch, "verbose": verbose}
+    place: Any = {"device": device, "dtype": dtype, "graph": graph}
+    progress: Any = {"store": store, "any_version": any_version, "on_batch": on_batch, "verbose": verbose}
     result = fit_grid(estimator, X, grid, seeds=seeds, n_clusters=n_clusters, **place, **progress)
     choice = select(result, by)
     best = best_row(result.rows, choice.setting, by)
@@ -182,6 +190,13 @@ def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[
     if model.init == "spectral":
         grid["max_iter"] = ITERATIONS
     return {name: values for name, values in grid.items() if name not in fixed}
+
+
+def _for_clusters(estimator: Any, *, named: bool) -> dict[str, Any]:
+    """Numbers and a solver in place of "auto", which is for parts; a model given by name has a graph too."""
+    given = estimator.get_params()
+    chosen = {name: value for name, value in FOR_CLUSTERS.items() if given.get(name) == "auto"}
+    return chosen | ({"lam": GRAPH_WEIGHT} if named and given.get("lam") == 0 else {})
 
 
 def _check_iterations(grid: Any, max_iter: int | None) -> None:

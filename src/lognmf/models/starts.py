@@ -13,6 +13,7 @@ from lognmf.core import starts
 from lognmf.core.arrays import Matrix, to_numpy
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.graph import Graphs
+from lognmf.neighbours import distinct_rows
 
 LIFT = 0.2
 """Added to an indicator, so that nothing starts at zero (Ding, Li and Jordan 2010)."""
@@ -75,8 +76,14 @@ def spectral(
     ``W`` is the graph of `NEIGHBOURS` neighbours; without it, it is built.
     """
     X = X if sp.issparse(X) else to_numpy(X)
+    W = Graphs(X).knn(NEIGHBOURS) if W is None else W
+    return near_clusters(X, spectral_clusters(X, k, rng, W), k)
+
+
+def near_clusters(X: Matrix, labels: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """V = indicator of the clusters ``labels`` (n,) + 0.2; U by least squares, clipped to be positive."""
     V = np.full((X.shape[0], k), LIFT)
-    V[np.arange(len(V)), _clusters(X, k, rng, W)] += 1
+    V[np.arange(len(V)), labels] += 1
     U = np.asarray(X.T @ (V @ np.linalg.pinv(V.T @ V)).astype(X.dtype), dtype=np.float64)
     # A multiplicative update cannot leave zero: a hundredth of the mean part takes its place.
     floor = max(np.abs(U).mean() / 100, np.finfo(X.dtype).tiny)
@@ -92,31 +99,40 @@ POWERS_OF_UNIT: dict[starts.Start, tuple[float, float]] = {
 """How U and V of a start grow with X: with these powers of its unit. Other starts do not."""
 
 
-def _clusters(X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | None) -> np.ndarray:
-    """k-means on the *directions* of the spectral embedding (Ng, Jordan and Weiss 2002).
+def spectral_clusters(
+    X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray, n_init: int = 10
+) -> np.ndarray:
+    """k-means on the *directions* of the spectral embedding of the graph ``W`` (Ng, Jordan and Weiss 2002).
 
     A sample's length in the embedding tells how central it is in the graph, its direction where
     it belongs. scikit-learn's SpectralClustering keeps the lengths, so that k-means spends
-    clusters on what lies far out and merges what lies near the origin.
+    clusters on what lies far out and merges what lies near the origin. Equal samples are one node.
     """
     n = X.shape[0]
-    if k >= n or n < 3:
-        return np.arange(n) % k
-    W = sp.csr_array(Graphs(X).knn(NEIGHBOURS) if W is None else W)
+    first, group = distinct_rows(X)
+    if k >= len(first) or n < 3:
+        return group % k
+    W = sp.csr_array(W)
     pieces, piece = connected_components(W, directed=False)
     tiny = (np.bincount(piece) < TINY_PIECE * n / k)[piece]
     if 0 < tiny.sum() < n - k:
-        return _with_tiny_pieces(X, k, rng, W, tiny)
-    embedding = _embedding(W, k, pieces, rng) if pieces < k else np.zeros((n, 0))
+        return _with_tiny_pieces(X, k, rng, W, tiny, n_init)
+    if pieces < k:
+        if len(first) < n:
+            members = sp.csr_array((np.ones(n), group, np.arange(n + 1)))
+            W = sp.csr_array(members.T @ W @ members)
+        embedding = _embedding(W, k, pieces, rng)[group]
+    else:
+        embedding = np.zeros((n, 0))
     if not embedding.shape[1]:
         # All that is known are the pieces: each is a cluster, or a union of some.
         by_size = np.argsort(-np.bincount(piece), kind="stable")
         return np.argsort(by_size)[piece] % k
-    return cluster(normalize(embedding), k, random_state=rng)
+    return cluster(normalize(embedding), k, random_state=rng, n_init=n_init)[first][group]
 
 
 def _with_tiny_pieces(
-    X: Matrix, k: int, rng: np.random.RandomState, W: sp.csr_array, tiny: np.ndarray
+    X: Matrix, k: int, rng: np.random.RandomState, W: sp.csr_array, tiny: np.ndarray, n_init: int
 ) -> np.ndarray:
     """Clusters of all but the samples ``tiny`` (n,), which join the cluster of the nearest mean.
 
@@ -124,7 +140,7 @@ def _with_tiny_pieces(
     """
     rest = np.flatnonzero(~tiny)
     labels = np.zeros(len(tiny), dtype=int)
-    labels[rest] = _clusters(X[rest], k, rng, W[rest][:, rest])
+    labels[rest] = spectral_clusters(X[rest], k, rng, W[rest][:, rest], n_init)
     members = np.eye(k)[labels[rest]]
     counts = members.sum(axis=0)
     means = (X[rest].T @ members) / np.maximum(counts, 1)

@@ -1,0 +1,318 @@
+"""Clusters without labels: the best of several families of clusterings, with a decomposition for it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state as generator
+from sklearn.utils.validation import check_is_fitted
+
+from lognmf.clustering import cluster
+from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.core.data import InMemory
+from lognmf.graph import Graphs
+from lognmf.grid.candidates import Candidates, Clustering
+from lognmf.grid.plan import check_clusters, check_model, place
+from lognmf.grid.tune import default_grid, tune
+from lognmf.models.starts import NEIGHBOURS, near_clusters
+from lognmf.models.validation import Samples, check_samples, read_samples
+from lognmf.neighbours import distinct_rows, nearest
+from lognmf.parameters import (
+    check_choice,
+    check_integer,
+    check_nonnegative,
+    check_positive,
+    check_random_state,
+)
+
+UPDATES = 10
+"""Updates of a named model from the best clustering."""
+
+_WEIGHTS = {"alpha": 0.01, "beta": 0.001, "lam": 1.0, "solver": "mu", "max_iter": UPDATES}
+SETTINGS = {"LS-NMF": _WEIGHTS, "RLS-NMF": {**_WEIGHTS, "gamma": 1.0}}
+"""Parameters of a model given by its name, for samples of unit norm; other names have ``max_iter`` alone."""
+
+VOTERS = 3
+"""Neighbours that decide on the cluster of a new sample: with five, classes of few samples lose theirs."""
+
+EFFORTS = {"quick": 1, "grid": 3}
+"""Numbers of seeds by effort."""
+
+
+class NMFClustering(ClusterMixin, BaseEstimator):
+    """Clusters of the samples, chosen without labels, and a nonnegative factorisation that goes with them.
+
+    The samples are clustered by spectral clustering of three neighbour graphs, and by k-means in the space of
+    the leading singular vectors; the clustering of largest modularity on the neighbour graph wins. The model
+    is then fitted from it, and k-means on its codes takes its place if it has the larger modularity and is no
+    worse in normalised cut and balance. With ``effort="grid"`` so do the fits of a whole grid of weights.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, and of components of the model.
+    model : estimator, or a name in `MODELS`, default="LS-NMF"
+        The factorisation. An estimator is fitted with its own parameters, but for ``n_components`` and
+        ``random_state``; a name stands for ten updates with weights that suit samples of unit norm.
+    effort : {"quick", "grid"}, default="quick"
+        "quick" makes one fit. "grid" tries three seeds, and `tune` of the model for each of them.
+    n_neighbors : int, default=5
+        Neighbours per sample in the graph; at most half of the other samples are used.
+    n_init : int or None, default=None
+        Number of seeds. None: 1 for "quick", 3 for "grid".
+    time_limit : float or None, default=None
+        Seconds after which nothing new is tried; what is under way, and the fit from the best, is finished.
+    device : str or None, default=None
+        "cuda", "cuda:1", "cpu": fit the model with torch there.
+    store : path or None, default=None
+        SQLite file of finished fits of the grid, as for `fit_grid`: an interrupted fit goes on from there.
+    random_state : int, RandomState or None, default=None
+        Source of the seeds.
+    verbose : int, default=0
+        1 prints one line per clustering to stderr, and the progress of a grid.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Clusters 0, 1, … of the samples; fewer than ``n_clusters`` where there are fewer distinct samples.
+        Equal samples have equal labels.
+    model_ : fitted estimator
+        The factorisation, fitted from these clusters or the one whose codes they are clusters of.
+    components_, embedding_ : ndarrays of shape (k, p) and (n, k)
+        Its parts, and its codes of the samples.
+    rows_ : list of dict
+        What was tried: ``candidate``, ``seed``, ``modularity``, ``balance``, ``normalized_cut``, ``clusters``
+        and ``seconds`` of each, and whether it was ``chosen``.
+    n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
+        Number of features p; their names, if X is a data frame with string names.
+
+    See Also
+    --------
+    lognmf.tune : Chooses the weights of one model.
+    lognmf.cluster : k-means on given codes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from lognmf import NMFClustering, metrics
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clusterer = NMFClustering(10, random_state=0).fit(normalize(X[:600]))
+    >>> bool(metrics.clustering_accuracy(y[:600], clusterer.labels_) > 0.8)
+    True
+    >>> clusterer.predict(normalize(X[600:])).shape, clusterer.components_.shape
+    ((1197,), (10, 64))
+    """
+
+    _missing = False
+    labels_: np.ndarray
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        model: Any = "LS-NMF",
+        effort: Literal["quick", "grid"] = "quick",
+        n_neighbors: int = 5,
+        n_init: int | None = None,
+        time_limit: float | None = None,
+        device: str | None = None,
+        store: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.model = model
+        self.effort = effort
+        self.n_neighbors = n_neighbors
+        self.n_init = n_init
+        self.time_limit = time_limit
+        self.device = device
+        self.store = store
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster the samples and fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
+            Samples in rows, nonnegative unless the model takes signed data.
+        y : ignored
+            Present for scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted clusterer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X or a parameter cannot be used; the message says what to do.
+        """
+        self._check_parameters()
+        estimator = self._estimator()
+        samples = read_samples(X, estimator=self)
+        data = check_samples(self, samples, reset=True)
+        check_clusters(self.n_clusters, None, data.shape[0])
+        k = int(self.n_clusters)
+        estimator.set_params(n_components=k)
+        estimator._check_parameters()
+        samples = replace(samples, data=InMemory(place(data.X, self.device, None), None))
+        known = to_numpy(data.X) if is_torch(data.X) else data.X
+        graphs = Graphs(known)
+        estimator._check_data(samples.data, graphs)
+
+        # A graph in which everybody is everybody's neighbour tells nothing.
+        n_neighbors = min(self.n_neighbors, max(1, (data.shape[0] - 1) // 2))
+        candidates = Candidates(known, k, graphs, n_neighbors, self.time_limit, self.verbose)
+        count = EFFORTS[self.effort] if self.n_init is None else self.n_init
+        seeds = generator(self.random_state).randint(2**31 - 1, size=count).tolist()
+        for seed in seeds:
+            candidates.add_families(seed)
+        chosen = candidates.best
+        self.model_ = _fit_from(estimator, samples, graphs, chosen)
+        name = "codes of a fit from the best"
+        refined = candidates.add(
+            name, chosen.seed, cluster(self.model_.embedding_, k, random_state=chosen.seed)
+        )
+        if refined.refines(chosen):
+            chosen = refined
+        if self.effort == "grid":
+            chosen = self._try_grid(candidates, estimator, samples, seeds, chosen)
+
+        self.labels_ = chosen.labels
+        self.components_ = to_numpy(self.model_.components_)
+        self.embedding_ = to_numpy(self.model_.embedding_)
+        self.rows_ = [{**one.row(), "chosen": one is chosen} for one in candidates.found]
+        first = distinct_rows(known)[0]
+        self._known = known[first], chosen.labels[first]
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Assign samples to the clusters of their nearest neighbours among the training samples.
+
+        The three nearest vote, each by the inverse of its distance; a sample that equals a training sample
+        gets its label.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (m, p)
+            Samples in rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (m,)
+            Clusters as in ``labels_``.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X cannot be used.
+        """
+        check_is_fitted(self)
+        new = check_samples(self, X, reset=False).X
+        known, labels = self._known
+        return vote(_like(new, known), known, labels)
+
+    @property
+    def _signed(self) -> bool:
+        """Whether X may be negative: as the model says."""
+        return self._estimator()._signed
+
+    @property
+    def _sparse(self) -> bool:
+        """Whether X may be sparse: as the model says."""
+        return self._estimator()._sparse
+
+    def _check_parameters(self) -> None:
+        check_integer("n_clusters", self.n_clusters, 1)
+        check_choice("effort", self.effort, EFFORTS)
+        check_integer("n_neighbors", self.n_neighbors, 1)
+        if self.n_init is not None:
+            check_integer("n_init", self.n_init, 1)
+        if self.time_limit is not None:
+            check_positive("time_limit", self.time_limit)
+        check_random_state(self.random_state)
+        check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+
+    def _estimator(self) -> Any:
+        """The model to be fitted."""
+        estimator = check_model(self.model, None, None)
+        if isinstance(self.model, str):
+            estimator.set_params(**SETTINGS.get(self.model, {"max_iter": UPDATES}))
+        return estimator
+
+    def _try_grid(
+        self, candidates: Candidates, estimator: Any, samples: Samples, seeds: list[int], chosen: Clustering
+    ) -> Clustering:
+        """The best of ``chosen`` and what `tune` finds from every seed, as long as there is time."""
+        init = "spectral" if "spectral" in estimator._starts else estimator.init
+        estimator = estimator.set_params(init=init)
+        grid = default_grid(estimator)
+        for seed in seeds if grid else []:
+            if candidates.time_is_up:
+                break
+            tuned = tune(
+                samples.data.X,
+                estimator.n_components,
+                model=estimator,
+                init=init,
+                grid=grid,
+                seeds=[seed],
+                store=self.store,
+                graph=candidates.graphs.knn(NEIGHBOURS),
+                verbose=self.verbose,
+            )
+            one = candidates.add(f"codes of the grid: {tuned.setting}", seed, tuned.labels)
+            # Without an iteration the model is the bare start, and its clusters are known.
+            if tuned.model.n_iter_ and one.refines(chosen):
+                chosen, self.model_ = one, tuned.model
+        return chosen
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        estimator = self._estimator()
+        tags.input_tags.positive_only = not estimator._signed
+        tags.input_tags.sparse = estimator._sparse
+        return tags
+
+
+def _fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clustering) -> Any:
+    """The model, fitted from a clustering: few updates keep the codes near it."""
+    model = clone(estimator).set_params(random_state=found.seed)
+    U, V = near_clusters(graphs.X, found.labels, model.n_components)
+    given = {"V0": V}
+    if "U0" in model._shapes(*samples.shape) and not model._signed:
+        given["U0"] = U
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is not meant to converge
+        return model._fit(samples, given, graphs=graphs)
+
+
+def vote(new: Any, known: Any, labels: np.ndarray) -> np.ndarray:
+    """Labels (m,) of new samples by those (n,) of the nearest known samples; an equal one decides alone."""
+    voters, squared = nearest(new, known, min(VOTERS, known.shape[0]))
+    equal = squared[:, :1] == 0
+    weight = np.where(equal, squared == 0, 1 / np.sqrt(np.where(equal, 1, squared)))
+    votes = np.zeros((len(voters), labels.max() + 1))
+    np.add.at(votes, (np.arange(len(voters))[:, None], labels[voters]), weight)
+    return votes.argmax(axis=1)
+
+
+def _like(X: Any, known: Any) -> Any:
+    """``X`` in the form of the training samples, so that equal samples are equal."""
+    X = to_numpy(X) if is_torch(X) else X
+    if sp.issparse(known):
+        return sp.csr_array(X, dtype=known.dtype)
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=known.dtype)
