@@ -1,0 +1,191 @@
+"""Weights chosen from the data: sparse within an allowed error, few outliers unless there are some."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from lognmf import LogSparseNMF, PlainNMF, RobustLogSparseNMF, fit_grid, normalize
+from lognmf.core.terms import ROW_NORMS
+from lognmf.core.terms.robust import kept_share
+from lognmf.models.weights import outlier_weight, usual_residual
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return normalize(load_digits().data[:200])
+
+
+@pytest.fixture(scope="module")
+def plain(digits):
+    return LogSparseNMF(6, alpha=0.0, beta=0.0, random_state=0).fit(digits)
+
+
+def spectra(rng, n=300, p=60, k=3):
+    """Samples that mix a few of k dense spectra, and the spectra."""
+    places = np.linspace(0, 1, p)
+    peaks = np.exp(-((places - np.array([[0.2], [0.5], [0.8]])[:k]) ** 2) / 0.02)
+    parts = 0.5 + peaks
+    shares = rng.dirichlet(np.full(k, 0.4), size=n)
+    return shares @ parts + 0.01 * rng.random((n, p)), parts
+
+
+def angles(parts, truth):
+    cosines = normalize(parts) @ normalize(truth).T
+    return np.arccos(np.clip(cosines.max(axis=0), -1, 1))
+
+
+class TestSparsity:
+    @pytest.mark.parametrize("solver", ["cd", "mu"])
+    def test_uses_the_error_that_is_allowed(self, solver, digits, plain):
+        model = LogSparseNMF(6, solver=solver, random_state=0).fit(digits)
+        ratio = model.reconstruction_err_ / plain.reconstruction_err_
+        assert 1.03 < ratio < 1.056
+        assert model.alpha_ > 0
+        assert model.beta_ == 0
+        if solver == "cd":
+            assert (model.components_ == 0).mean() > (plain.components_ == 0).mean() + 0.1
+
+    def test_more_error_is_sparser(self, digits):
+        models = [LogSparseNMF(6, extra_error=e, random_state=0).fit(digits) for e in (0.01, 0.05, 0.2)]
+        zeros = [(model.components_ == 0).mean() for model in models]
+        assert zeros == sorted(zeros)
+        assert zeros[2] > zeros[0] + 0.05
+
+    def test_no_error_allowed_is_no_weight(self, digits, plain):
+        model = LogSparseNMF(6, extra_error=0.0, random_state=0).fit(digits)
+        assert model.alpha_ == model.beta_ == 0
+        np.testing.assert_allclose(model.objective_, plain.objective_, rtol=1e-3)
+
+    def test_it_is_a_minimum_for_the_weights_it_names(self, digits):
+        model = LogSparseNMF(6, random_state=0).fit(digits)
+        again = LogSparseNMF(6, alpha=model.alpha_, beta=model.beta_, random_state=0)
+        again.fit(digits, U0=model.components_.T, V0=model.embedding_)
+        np.testing.assert_allclose(again.objective_, model.objective_, rtol=1e-3)
+
+    def test_dense_parts_get_sparse_codes(self, rng):
+        X, truth = spectra(rng)
+        model = LogSparseNMF(3, random_state=0).fit(X)
+        assert model.alpha_ == 0
+        assert model.beta_ > 0
+        without = LogSparseNMF(3, alpha=0.0, beta=0.0, random_state=0).fit(X)
+        assert angles(model.components_, truth).mean() < 0.5 * angles(without.components_, truth).mean()
+
+    @pytest.mark.parametrize(("number", "chosen"), [("alpha", "beta"), ("beta", "alpha")])
+    def test_one_of_the_two_alone(self, number, chosen, digits):
+        model = LogSparseNMF(6, **{number: 0.0}, random_state=0).fit(digits)
+        assert getattr(model, f"{number}_") == 0
+        assert getattr(model, f"{chosen}_") > 0
+
+    def test_restarts_compete_without_the_weights(self, digits):
+        many = LogSparseNMF(6, init="scaled", n_init=3, random_state=0).fit(digits)
+        assert many.alpha_ > 0
+        assert many.components_.shape == (6, 64)
+
+    def test_settings_of_a_grid_are_chosen_each(self, digits):
+        model = LogSparseNMF(4, init="scaled", max_iter=200)
+        result = fit_grid(model, digits[:80], {"lam": [0.0, 1.0], "alpha": ["auto", 0.1]}, seeds=[0, 1])
+        for i, row in enumerate(result.rows):
+            fitted = result.model(i)
+            np.testing.assert_allclose(row["objective"], fitted.objective_, rtol=1e-6)
+            if row["alpha"] == "auto":
+                np.testing.assert_allclose(row["alpha_"], fitted.alpha_, rtol=1e-6)
+
+    def test_missing_entries_and_tensors(self, digits, rng):
+        holes = np.where(rng.random(digits.shape) < 0.1, np.nan, digits)
+        model = LogSparseNMF(4, max_iter=200, random_state=0).fit(holes)
+        assert max(model.alpha_, model.beta_) > 0
+        torch = pytest.importorskip("torch")
+        tensor = LogSparseNMF(4, max_iter=200, random_state=0).fit(torch.tensor(digits))
+        assert max(tensor.alpha_, tensor.beta_) > 0
+        assert isinstance(tensor.components_, torch.Tensor)
+
+    def test_data_that_fit_exactly_and_data_of_zeros(self):
+        X = np.outer(np.arange(1.0, 9.0), np.arange(6.0))
+        for data in (X, np.zeros((8, 6))):
+            model = RobustLogSparseNMF(1, random_state=0).fit(data)
+            assert np.isfinite(model.components_).all()
+            np.testing.assert_allclose(model.inverse_transform(model.embedding_), data, atol=0.1)
+
+    def test_free_components_are_refused(self, digits):
+        with pytest.raises(ValueError, match='"auto" needs unit_components=True'):
+            LogSparseNMF(3, unit_components=False).fit(digits)
+
+    @pytest.mark.parametrize("name", ["alpha", "beta"])
+    def test_other_words_are_refused(self, name, digits):
+        with pytest.raises(TypeError, match=f'{name} must be "auto" or a finite number >= 0; got'):
+            LogSparseNMF(3, **{name: "automatic"}).fit(digits)
+        with pytest.raises(TypeError, match="lam must be a finite number"):
+            LogSparseNMF(3, lam="auto").fit(digits)
+
+    def test_stopped_on_the_way(self, digits):
+        pytest.importorskip("sklearn.callback", reason="scikit-learn < 1.9 has no callbacks")
+
+        class Stop:
+            def __init__(self, after):
+                self.left = after
+
+            def setup(self, estimator, context):
+                pass
+
+            def on_fit_task_begin(self, estimator, context):
+                pass
+
+            def on_fit_task_end(self, estimator, context):
+                self.left -= 1
+                return self.left <= 0
+
+            def teardown(self, estimator, context):
+                pass
+
+        for after in (1, 8, 12):
+            model = LogSparseNMF(6, tol=1e-7, random_state=0).set_callbacks(Stop(after)).fit(digits)
+            assert model.stop_reason_ == "callback"
+            assert np.isfinite(model.objective_)
+
+
+class TestOutliers:
+    @pytest.mark.parametrize("row_norm", ROW_NORMS)
+    @pytest.mark.parametrize("limit", [1e-3, 0.4, 1.0, 3.0, 200.0])
+    def test_the_weight_has_its_limit(self, row_norm, limit):
+        norm = ROW_NORMS[row_norm]()
+        tau = np.array([outlier_weight(norm, limit) / 2])
+        at, beyond = (kept_share(norm, np.array([[r]]), tau)[0, 0] for r in (limit, limit * (1 + 1e-6)))
+        assert at == 1
+        assert beyond < 1
+
+    def test_usual_is_up_to_three_spreads(self, rng):
+        r = np.abs(rng.normal(1.0, 0.1, size=2000))
+        assert 1.25 < usual_residual(r, 1.0) < 1.35
+
+    def test_a_group_apart_is_cut_off_at_the_valley(self, rng):
+        r = np.concatenate([rng.uniform(0.2, 1.0, size=900), rng.normal(1.3, 0.03, size=100)])
+        assert 1.0 < usual_residual(r, 1.0) < 1.25
+
+    def test_rounding_is_never_unusual(self):
+        assert usual_residual(np.full(50, 1e-9), 1.0) == 0.01
+        r = np.full(50, 1e-9)
+        r[3] = 1e-4
+        assert usual_residual(r, 1.0) == 0.01
+
+    def test_clean_samples_have_few(self, digits):
+        model = RobustLogSparseNMF(10, random_state=0).fit(digits)
+        assert model.is_outlier_.mean() <= 0.05
+        np.testing.assert_array_equal(model.is_outlier_, model.outlier_share_ > 0)
+
+    def test_damaged_samples_are_found(self, digits, rng):
+        X = digits.copy()
+        bad = rng.choice(len(X), 15, replace=False)
+        X[bad] = normalize(rng.random((15, X.shape[1])) ** 4)
+        model = RobustLogSparseNMF(10, random_state=0).fit(X)
+        found = np.flatnonzero(model.is_outlier_)
+        assert len(np.intersect1d(found, bad)) >= 13
+        assert len(found) <= 20
+
+    def test_new_samples_are_judged_by_the_same_weight(self, digits):
+        model = RobustLogSparseNMF(10, random_state=0).fit(digits)
+        S = model.outliers(normalize(np.random.default_rng(1).random((5, 64)) ** 4))
+        assert (np.linalg.norm(S, axis=1) > 0).all()
+
+
+def test_no_other_model_chooses():
+    assert PlainNMF._auto == ()
