@@ -124,7 +124,7 @@ def main():
     if "sparsity" in options.only:
         sparsity(options.data)
     if "units" in options.only:
-        units([name for name in options.data if name in ("yale", "jaffe")])
+        units([name for name in options.data if name in ("Yale", "Jaffe")])
     if "outliers" in options.only:
         outliers(options.data, options.seeds)
     if "spectra" in options.only:

@@ -62,7 +62,6 @@ class ProjectedGradient:
 
     by_sample: ClassVar[int] = 1
     takes_missing: ClassVar[bool] = False
-    gradual: ClassVar[bool] = False
 
     @staticmethod
     def refuses(problem):

@@ -9,7 +9,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph
-from lognmf.graph import WEIGHTINGS, Graphs, _settle, check_graph
+from lognmf.graph import WEIGHTINGS, Graphs, check_graph
+from lognmf.neighbours import _settle
 
 
 def squared_distances(X):
@@ -173,7 +174,7 @@ def test_the_second_search_sorts_all_distances(rng, form, k):
     X = rng.normal(size=(300, 4))
     expected = squared_distances(X)
     for i in (0, 17, 299):
-        squared, nearest = _settle(form(X), i, k)
+        squared, nearest = _settle(form(X), form(X), i, k, but_itself=True)
         np.testing.assert_array_equal(nearest, np.argsort(expected[i])[:k])
         np.testing.assert_allclose(squared, np.sort(expected[i])[:k], rtol=1e-12)
 

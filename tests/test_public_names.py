@@ -63,7 +63,6 @@ def test_version():
 
 OPTIONAL = {
     "torch",
-    "numba",
     "dask",
     "distributed",
     "matplotlib",

@@ -36,16 +36,22 @@ def distinct_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
 def _row_keys(X: Any) -> Iterator[Any]:
     """Something for each row that is equal for equal rows, and only for them."""
     if sp.issparse(X):
-        X = sp.csr_array(X, copy=True)
-        X.eliminate_zeros()
-        X.sort_indices()
-        rows = itertools.pairwise(X.indptr)
-        return ((X.indices[i:j].tobytes(), X.data[i:j].tobytes()) for i, j in rows)
+        return _sparse_row_keys(X if X.has_sorted_indices else X.sorted_indices())
     # Few rows are equal in a few columns, and only these are looked at in full. 0.0 makes −0 a 0.
     few = X[:, np.linspace(0, X.shape[1] - 1, min(X.shape[1], _GLANCE)).astype(int)] + 0.0
     _, alike, count = np.unique(few, axis=0, return_inverse=True, return_counts=True)
     seen = count[alike.reshape(-1)] > 1
     return (sha256((row + 0.0).tobytes()).digest() if seen[i] else i for i, row in enumerate(X))
+
+
+def _sparse_row_keys(X: sp.csr_array) -> Iterator[bytes]:
+    """The same for the rows of a CSR matrix with sorted indices; stored zeros are no entries."""
+    for start, stop in itertools.pairwise(X.indptr):
+        values = X.data[start:stop]
+        entries = values != 0
+        key = sha256(X.indices[start:stop][entries].tobytes())
+        key.update(values[entries].tobytes())
+        yield key.digest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,10 @@ def normalize(X: Any) -> Matrix:
     ValueError, TypeError
         If X is no matrix of finite numbers.
 
+    See Also
+    --------
+    LogSparseNMF : Warns where the norms of the samples differ by much.
+
     Examples
     --------
     >>> import numpy as np

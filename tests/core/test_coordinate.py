@@ -479,7 +479,7 @@ def test_without_numba_it_is_refused_in_a_sentence():
             print(error)
         LogSparseNMF(2, solver="mu", init="random", graph=None).fit(np.random.default_rng(0).random((12, 8)))
     """)
-    assert words == 'solver="cd" needs numba: run pip install "lognmf[cd]", or use solver="mu".\n'
+    assert words == 'solver="cd" needs numba: run pip install numba, or use solver="mu".\n'
 
 
 def test_numba_is_loaded_late():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from lognmf import MODELS, knn_graph
 from lognmf.core.arrays import is_torch, like, to_numpy
@@ -11,7 +12,7 @@ from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.codes import Codes
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, Frobenius
 from lognmf.models.log_sparse import regularised
-from problems import code_problem, factors, fit_of, monotone, pattern, samples
+from problems import code_problem, factors, fit_of, monotone, pattern, samples, weights
 
 WEIGHTS = np.array([[0.0, 0.01, 1.0], [0.1, 0.01, 0.5], [1.0, 0.0, 10.0], [0.5, 0.1, 1.0]])
 
@@ -77,12 +78,14 @@ class TestTorchEstimators:
 
     @pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF"])
     def test_defaults(self, name, torch_home, rng):
-        """Start, scale and length as a user gets them."""
+        """Start, scale and weights as a user gets them, by the solver that both libraries have."""
         X = samples(rng, 60, 12)
-        model, twin = (MODELS[name](3, random_state=0).fit(data) for data in (like(X, torch_home), X))
+        one = MODELS[name](3, solver="mu", max_iter=100, random_state=0)
+        model, twin = (clone(one).fit(data) for data in (like(X, torch_home), X))
         assert is_torch(model.embedding_)
-        assert model.n_iter_ == twin.n_iter_ == 30
-        np.testing.assert_allclose(to_numpy(model.embedding_), twin.embedding_, atol=1e-9)
+        assert model.n_iter_ == twin.n_iter_
+        np.testing.assert_allclose([model.alpha_, model.beta_], [twin.alpha_, twin.beta_], rtol=1e-6)
+        np.testing.assert_allclose(to_numpy(model.embedding_), twin.embedding_, atol=1e-6)
         np.testing.assert_allclose(np.linalg.norm(to_numpy(model.components_), axis=1), 1, rtol=1e-12)
 
     @pytest.mark.parametrize("name", MODELS)
@@ -94,6 +97,8 @@ class TestTorchEstimators:
         options = {"n_components": 3, "max_iter": steps, "random_state": 0, "n_init": 1 if single else 2}
         if "scaled" in MODELS[name]._starts:  # spectral starts are often alike, so that rounding picks one
             options["init"] = "scaled"
+        if MODELS[name]._auto:
+            options |= {"solver": "mu", **weights(MODELS[name])}
         model, twin = MODELS[name](**options).fit(tensor), MODELS[name](**options).fit(X)
         results = {
             "components_": (model.components_, twin.components_),

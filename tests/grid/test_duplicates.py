@@ -32,6 +32,10 @@ def fits(monkeypatch):
     return counted
 
 
+MU = {"solver": "mu", "alpha": 0.01, "beta": 0.001, "lam": 0.1}
+"""Multiplicative updates with weights that are not chosen."""
+
+
 def assert_rows_are_single_fits(result):
     for i, row in enumerate(result.rows):
         single = result.model(i)
@@ -45,7 +49,7 @@ def assert_rows_are_single_fits(result):
 @pytest.mark.parametrize("row_norm", ROW_NORMS)
 @pytest.mark.parametrize("tol", [0.0, 1e-4])
 def test_large_gammas_are_one_problem(X, fits, row_norm, tol):
-    model = MODELS["RLS-NMF"](3, init="scaled", row_norm=row_norm, max_iter=30, tol=tol)
+    model = MODELS["RLS-NMF"](3, **MU, init="scaled", row_norm=row_norm, max_iter=30, tol=tol)
     grid = {"gamma": [1000.0, 0.01, 10.0, 100.0], "lam": [0.1, 1.0]}
     result = fit_grid(model, X, grid, seeds=[0, 1], n_clusters=3)
     assert fits == [8]  # of 16: those of gamma 0.01 and 10
@@ -59,7 +63,7 @@ def test_large_gammas_are_one_problem(X, fits, row_norm, tol):
 def test_a_large_start_uses_every_gamma(X, fits):
     """From the paper's start, far too large, even gamma = 10 sets samples aside at first."""
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
-    model = MODELS["RLS-NMF"](8, init="random", max_iter=10)
+    model = MODELS["RLS-NMF"](8, **MU, init="random", max_iter=10)
     result = fit_grid(model, X, {"gamma": [1.0, 5.0, 10.0]}, seeds=[0])
     assert fits == [3]
     assert_rows_are_single_fits(result)
@@ -68,7 +72,9 @@ def test_a_large_start_uses_every_gamma(X, fits):
 @pytest.mark.parametrize("row_norm", ROW_NORMS)
 def test_who_waits_for_whom(X, fits, row_norm):
     """The least γ that sets nothing aside at the start is fitted; those above wait, those below do not."""
-    model = MODELS["RLS-NMF"](3, init="scaled", row_norm=row_norm, max_iter=0, random_state=0).fit(X)
+    model = MODELS["RLS-NMF"](
+        3, **MU, init="scaled", row_norm=row_norm, gamma=1.0, max_iter=0, random_state=0
+    ).fit(X)
     r = np.linalg.norm(X - model.inverse_transform(model.embedding_), axis=1).max()
     least = 2 * r  # ξ = r − γ/2 for ℓ2,1; for ℓ2,log it begins there too, as long as γ/2 is below 1
     assert r < 1
@@ -91,7 +97,7 @@ def test_a_follower_is_fitted_if_its_leader_was_wrong(X, fits, monkeypatch):
         return found, [False] * len(quiet)
 
     monkeypatch.setattr(module._Run, "rows", doubting)
-    model = MODELS["RLS-NMF"](3, init="scaled", max_iter=20)
+    model = MODELS["RLS-NMF"](3, **MU, init="scaled", max_iter=20)
     result = fit_grid(model, X, {"gamma": [10.0, 100.0, 1000.0]})
     assert fits == [1, 2]
     assert told == [[True], [False, False]]
@@ -100,7 +106,7 @@ def test_a_follower_is_fitted_if_its_leader_was_wrong(X, fits, monkeypatch):
 
 def test_what_was_set_aside_is_noticed(X):
     """The weights push the fit away from samples that it met at the start."""
-    model = MODELS["RLS-NMF"](3, init="scaled", max_iter=60, tol=0.0, alpha=100.0, beta=100.0)
+    model = MODELS["RLS-NMF"](3, **MU | {"alpha": 100.0, "beta": 100.0}, init="scaled", max_iter=60, tol=0.0)
     gammas = [round(gamma, 2) for gamma in np.linspace(0.5, 3, 26)]
     result = fit_grid(model, X, {"gamma": gammas})
     assert_rows_are_single_fits(result)
@@ -120,7 +126,8 @@ def test_what_was_set_aside_is_noticed(X):
     ],
 )
 def test_repetitions_and_idle_parameters(X, fits, name, grid, fitted):
-    result = fit_grid(MODELS[name](3, max_iter=10), X, grid, seeds=[0])
+    numbers = {n: v for n, v in MU.items() if n in MODELS[name]().get_params()}
+    result = fit_grid(MODELS[name](3, max_iter=10, **numbers), X, grid, seeds=[0])
     assert sum(fits) == fitted
     for i, row in enumerate(result.rows):
         np.testing.assert_allclose(row["objective"], result.model(i).objective_, rtol=1e-10)
@@ -129,7 +136,7 @@ def test_repetitions_and_idle_parameters(X, fits, name, grid, fitted):
 def test_store_and_progress(X, fits, tmp_path):
     seen = []
     options = {"seeds": [0, 1], "store": tmp_path / "rows.sqlite", "on_batch": lambda *a: seen.append(a[:2])}
-    model, grid = MODELS["RLS-NMF"](3, init="scaled", max_iter=5), {"gamma": [10.0, 100.0, 10.0]}
+    model, grid = MODELS["RLS-NMF"](3, **MU, init="scaled", max_iter=5), {"gamma": [10.0, 100.0, 10.0]}
     first = fit_grid(model, X, grid, **options)
     assert fits == [2]
     assert seen == [(6, 6)]

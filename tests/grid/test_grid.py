@@ -84,7 +84,8 @@ def test_batches_do_not_matter(X):
 
 def test_rows(X):
     grid = [{"lam": [0.5], "alpha": [0.1, 0.2]}, {"beta": [0.3]}]
-    result = fit_grid(MODELS["LS-NMF"](3, lam=7.0, max_iter=5), X, grid, seeds=[1])
+    model = MODELS["LS-NMF"](3, alpha=0.01, beta=0.001, lam=7.0, max_iter=5)
+    result = fit_grid(model, X, grid, seeds=[1])
     assert [(r["alpha"], r["beta"], r["lam"], r["seed"]) for r in result.rows] == [
         (0.1, 0.001, 0.5, 1),
         (0.2, 0.001, 0.5, 1),
@@ -123,16 +124,17 @@ def test_torch_is_numpy(X, y, device):
         pytest.skip("there is no GPU here")
     options = {"seeds": [0, 1], "y": y, "max_iter": 20, "dtype": "float64"}
     grid = {"lam": [0.1, 10.0], "gamma": [0.5, 100.0]}
-    plain, torched = (fit_grid("RLS-NMF", X, grid, device=d, **options) for d in (None, device))
+    model = MODELS["RLS-NMF"](solver="mu", alpha=0.01, beta=0.001)
+    plain, torched = (fit_grid(model, X, grid, device=d, **options) for d in (None, device))
     for one, other in zip(plain.rows, torched.rows, strict=True):
         assert one["objective"] == pytest.approx(other["objective"], rel=1e-10)
         assert one["accuracy"] == pytest.approx(other["accuracy"])
     again = torched.model(1)
     assert again.components_.device.type == device
     assert again.objective_ == pytest.approx(torched.rows[1]["objective"], rel=1e-10)
-    single = fit_grid("RLS-NMF", torch.as_tensor(X), grid, dtype="float32", device=device, max_iter=5)
+    single = fit_grid(model, torch.as_tensor(X), grid, dtype="float32", device=device, max_iter=5)
     assert single.rows[0]["objective"] == pytest.approx(
-        fit_grid("RLS-NMF", X, grid, max_iter=5).rows[0]["objective"], rel=1e-4
+        fit_grid(model, X, grid, max_iter=5).rows[0]["objective"], rel=1e-4
     )
 
 
@@ -275,7 +277,7 @@ def test_collapsed_settings_are_not_computed_on(X, monkeypatch):
         moved.append(state.batch)
         return step(self, state)
 
-    model = MODELS["LS-NMF"](3, max_iter=300, tol=0.0, eval_every=20)
+    model = MODELS["LS-NMF"](3, solver="mu", max_iter=300, tol=0.0, eval_every=20)
     with monkeypatch.context() as patch:
         patch.setattr(Multiplicative, "step", counting)
         result = fit_grid(model, X, {"alpha": [0.01, 1000.0], "beta": [0.01, 1000.0]})

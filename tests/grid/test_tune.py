@@ -79,7 +79,7 @@ def test_nothing_is_printed_unless_asked(X, capsys):
 
 
 def test_default_grid():
-    assert default_grid(MODELS["RLS-NMF"]()) == {
+    assert default_grid(MODELS["RLS-NMF"](init="spectral")) == {
         "alpha": (0.001, 0.01, 0.1),
         "beta": (0.001, 0.01, 0.1),
         "gamma": (0.3, 1.0),
@@ -87,7 +87,7 @@ def test_default_grid():
         "max_iter": (0, 10, 30, 100, 300),
     }
     assert default_grid(MODELS["LS-NMF"](init="random")) == {n: WEIGHTS[n] for n in ("alpha", "beta", "lam")}
-    assert default_grid(MODELS["RLS-NMF"](), fixed=("lam", "alpha")) == {
+    assert default_grid(MODELS["RLS-NMF"](init="spectral"), fixed=("lam", "alpha")) == {
         "beta": WEIGHTS["beta"],
         "gamma": (0.3, 1.0),
         "max_iter": ITERATIONS,

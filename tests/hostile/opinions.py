@@ -29,7 +29,7 @@ def fitted(case: Case):
     cls = MODELS[case["model"]]
     options = {name: case[name] for name in cls().get_params() if name in case}
     model = cls(k, n_neighbors=3, **options) if "graph" in cls().get_params() else cls(k, **options)
-    return model.set_params(max_iter=3000).fit(X, U0=U0, V0=V0), X, U0, V0
+    return model.set_params(max_iter=3000, scale=1.0).fit(X, U0=U0, V0=V0), X, U0, V0
 
 
 def stationary(model, opinion: Opinion, X: np.ndarray) -> bool:

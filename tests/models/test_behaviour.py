@@ -354,6 +354,8 @@ class TestIterations:
             cls(4, max_iter=None).fit(digits[:60])
 
     def test_a_warning_where_they_do_not_suffice(self, cls, digits):
+        if not cls._converges:
+            pytest.skip("a number of iterations is part of the published methods")
         with pytest.warns(ConvergenceWarning, match=f"{cls.__name__} ended after max_iter=1 iterations"):
             cls(4, max_iter=1, tol=1e-9, random_state=0).fit(digits[:60])
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF, fit_grid, normalize
 from lognmf.core.data import InMemory
 from lognmf.models.scale import in_units, uneven_norms, unit_of
-from problems import samples
+from problems import monotone, samples
 
 SCALED = [name for name, cls in MODELS.items() if "scale" in cls().get_params()]
 EXTREMES = (1e-6, 3.0, 1e6)
@@ -64,7 +64,9 @@ class TestFits:
     @pytest.mark.parametrize("c", EXTREMES)
     @pytest.mark.parametrize("name", MODELS)
     def test_units_do_not_matter(self, name, c, digits):
-        one, other = (MODELS[name](4, random_state=0).fit(X) for X in (digits, c * digits))
+        # An augmented Lagrangian method amplifies rounding.
+        options = {} if monotone(MODELS[name]) else {"max_iter": 10}
+        one, other = (MODELS[name](4, random_state=0, **options).fit(X) for X in (digits, c * digits))
         with_U = other._basis_has_unit or name not in SCALED  # the others have V of a given size
         U, V = (c, 1.0) if with_U else (1.0, c)
         np.testing.assert_allclose(other.components_ / U, one.components_, atol=1e-8, rtol=1e-8)

@@ -171,9 +171,9 @@ def test_a_tiny_piece_joins_no_cluster_without_samples(form, rng, monkeypatch):
     """Means of such clusters would lie at the origin, next to a small sample."""
     X = np.concatenate([5 + rng.random((20, 3)), 9 + rng.random((20, 3)), np.full((1, 3), 0.1)])
     found = np.repeat([0, 2], 20)
-    monkeypatch.setattr(starts, "_clusters", lambda *_: found)
-    tiny = np.arange(41) == 40
-    labels = starts._with_tiny_pieces(form(X), 4, np.random.RandomState(0), sp.csr_array((41, 41)), tiny)
+    monkeypatch.setattr(starts, "spectral_clusters", lambda *_: found)
+    tiny, rng = np.arange(41) == 40, np.random.RandomState(0)
+    labels = starts._with_tiny_pieces(form(X), 4, rng, sp.csr_array((41, 41)), tiny, 10)
     assert labels.tolist() == [*found, 0]
 
 

@@ -56,7 +56,8 @@ class State:
 class Steps(Protocol):
     """What the loop needs of a rule: one iteration of a method, for a whole batch of settings at once.
 
-    A rule is a frozen value: it holds the problem and no progress. One whose objective may rise on its way,
+    A rule is a frozen value: it holds the problem and no progress. One whose objective is not of second
+    degree in X, apart from weights, says so with ``degree``. One whose objective may rise on its way,
     or that has a better test of convergence than its decrease, has also ``settled(state, tol)`` (B,).
     """
 
@@ -75,10 +76,6 @@ class Rule(Steps, Protocol):
 
     by_sample: ClassVar[int]
     """How many arrays of ``aux``, the first ones, run over the samples in axis 0, or have no rows at all."""
-
-    @property
-    def degree(self) -> int:
-        """Degree of the objective in X, apart from weights: if X is doubled, it is ``2**degree`` as large."""
 
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step, given first factors; they stay as they are."""
@@ -115,7 +112,6 @@ class LeastSquaresRule(ABC):
     data: InMemory
 
     by_sample: ClassVar[int] = 1
-    degree: ClassVar[int] = 2
 
     @abstractmethod
     def start(self, U: Array, V: Array) -> State:

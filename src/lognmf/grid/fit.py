@@ -281,7 +281,7 @@ class _Run:
             "sparseness_U": scores.hoyer_sparseness(U),
             "sparseness_V": scores.hoyer_sparseness(V),
             "n_outliers": outliers,
-            **{f"{name}_": fits.weights[name] for name in model._auto if pairs[0][0][name] == AUTO},
+            **{f"{name}_": fits.weights[name] for name in model._auto if getattr(model, name, None) == AUTO},
             **self._scores(V, [seed for _, seed in pairs]),
         }
         seconds = (time.perf_counter() - start) / len(pairs)

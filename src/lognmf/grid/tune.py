@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import to_numpy
@@ -158,7 +160,9 @@ def tune(
     result = fit_grid(estimator, X, grid, seeds=seeds, n_clusters=n_clusters, **place, **progress)
     choice = select(result, by)
     best = best_row(result.rows, choice.setting, by)
-    fitted = result.model(best)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # its number of iterations is part of the setting
+        fitted = result.model(best)
     clusters = to_numpy(kmeans(fitted.embedding_[:, None, :], n_clusters, seed=result.rows[best]["seed"]))
     labels = np.unique(clusters[:, 0], return_inverse=True)[1]
     return Tuned(fitted, choice.setting, choice.score, choice, result.rows, labels, by, grid)

@@ -68,7 +68,6 @@ class FactorModel(
     n_features_in_: int
     feature_names_in_: np.ndarray
     scale_: float
-
     _weights: ClassVar[tuple[str, ...]] = ()
     _auto: ClassVar[tuple[str, ...]] = ()  # weights that may be "auto"
     _starts: ClassVar[Mapping[str, starts.Start]] = {**starts.STARTS, "spectral": spectral}
@@ -77,6 +76,7 @@ class FactorModel(
     _signed = False  # whether data and basis may be negative
     _sparse = True  # whether X may be sparse
     _basis_has_unit = False  # whether U is multiplied with X, not V
+    _converges = False  # whether a warning says that it did not
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -214,7 +214,7 @@ class FactorModel(
 
     def _fit_checked(self, data: InMemory, graphs: Graphs, given: Mapping[str, Any]) -> None:
         self._check_data(data, graphs)
-        if (remark := self._remark(data)) is not None:
+        if remark := self._remark(data):
             warnings.warn(remark, stacklevel=2)
         scaled = in_units(data, unit := self._unit(data))
         first = self._given_factors(data, given, unit)

@@ -60,7 +60,8 @@ class Watcher:
         estimator = self.estimator
         if estimator.verbose and self.last != estimator.n_iter_:
             self._print(estimator.n_iter_, estimator.objective_, time.perf_counter() - self.began)
-        if estimator.stop_reason_ == "max_iter" and estimator.tol > 0:
+        asked = estimator._converges and estimator.tol > 0 and self.goal > 0
+        if asked and estimator.stop_reason_ == "max_iter":
             msg = (
                 f"{type(estimator).__name__} ended after max_iter={self.goal} iterations without reaching "
                 f"tol={estimator.tol:g}: increase max_iter or tol, or set tol=0 if that is what you want."

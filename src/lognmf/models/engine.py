@@ -21,6 +21,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.loop import OnEval, OnState, iterate
 from lognmf.core.parallel import threads_for
 from lognmf.core.rule import Solution, State
+from lognmf.core.terms.protocol import degree_of
 from lognmf.graph import Graphs
 from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
 from lognmf.models.weights import Ended, Weights
@@ -51,7 +52,7 @@ class Fits:
     @property
     def objective(self) -> np.ndarray:
         """Objective of every setting."""
-        return self._objective * self.unit**self.rule.degree
+        return self._objective * self.unit ** degree_of(self.rule)
 
     @property
     def n_iter(self) -> np.ndarray:
@@ -66,7 +67,7 @@ class Fits:
     def history(self, setting: int) -> dict[str, np.ndarray]:
         """Iteration, seconds and objective of every evaluation of a setting."""
         history = self.solution.history_of(int(self.winners[setting]))
-        return history | {"objective": history["objective"] * self.unit**self.rule.degree}
+        return history | {"objective": history["objective"] * self.unit ** degree_of(self.rule)}
 
     @property
     def factors(self) -> Factors:
@@ -198,7 +199,7 @@ class _Run:
             max_iter=0 if ended_before else self.max_iter,
             tol=tol,
             eval_every=self.model.eval_every,
-            on_eval=functools.partial(self._watched, self.unit**rule.degree),
+            on_eval=functools.partial(self._watched, self.unit ** degree_of(rule)),
             on_state=on_state,
         )
         if ended_before:

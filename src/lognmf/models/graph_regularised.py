@@ -47,11 +47,13 @@ class GraphNMF(WithGraph, TermsModel):
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
     solver : {"auto", "cd", "mu"}, default="mu"
-        "mu": multiplicative updates. "cd": coordinate descent, which converges in tens of iterations with
-        exact zeros; needs NumPy or SciPy data without missing entries. "auto": "cd" where it can be used.
+        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
+        NumPy and SciPy data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
+        be used, else "mu" (docs/solvers.md).
     scale : float or "auto", default="auto"
-        Unit of X. "auto": the root mean square of the samples' norms, so that the start fits the data and
-        ``fit(c * X)`` gives c times the same codes. 1.0: X as it is.
+        Unit of X in which weights and starts are meant. "auto": the root mean square of the samples' norms,
+        missing entries left out, so that ``fit(c * X)`` is the same fit for any c > 0. 1.0: the plain
+        objective. Both are the same for samples of unit norm.
     max_iter : int, default=500
         Maximum number of iterations.
     tol : float, default=1e-5

@@ -52,15 +52,16 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     ----------
     n_components : int, default=10
         Number of components k.
-    alpha, beta : float or "auto", default="auto"
-        Weights of the sparsity of the parts U and of the codes V. "auto": as sparse as ``extra_error``
-        allows, in one of the two: the parts or, where these have hardly any zeros by themselves, as with
-        spectra, the codes. With one number and one "auto", the latter alone is chosen.
+    alpha : float or "auto", default="auto"
+        Weight of the sparsity of the parts U. "auto": as sparse as ``extra_error`` allows.
+    beta : float or "auto", default="auto"
+        Weight of the sparsity of the codes V. "auto": as for alpha. If both are "auto", one is 0: beta, or
+        alpha where the parts have hardly any zeros without a weight, as spectra do.
     gamma : float or "auto", default="auto"
         Weight of the outlier part. "auto": such that residuals of usual size are no outliers; usual is up to
         three spreads above the median residual of a fit without outliers, or up to a gap before that.
     lam : float, default=0.0
-        Weight of the graph; 0 needs no graph.
+        Weight of the graph.
     extra_error : float, default=0.05
         With "auto", how much larger the error may be than without sparsity: 0.05 is 5 %.
     penalty : {"log", "l1"}, default="log"
@@ -76,8 +77,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         spectral clustering of the graph of 5 neighbours, whatever ``graph`` is. From "random" S absorbs the
         misfit of the start, and hundreds of multiplicative updates hardly move (the paper's behaviour).
     n_init : int, default=1
-        Number of starts, run together as one batch; the best objective wins. With "auto" it is that
-        without the weights to be chosen.
+        Number of starts, run together as one batch; the best objective wins.
     solver : {"auto", "cd", "mu"}, default="auto"
         "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
         NumPy and SciPy data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
@@ -86,9 +86,9 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         Whether the components have unit norm (or are zero). False is the paper's way: scaling V down and U up
         then makes the graph penalty negligible in a long fit.
     scale : float or "auto", default="auto"
-        Unit of X in which the weights are meant. "auto": the root mean square of the samples' norms, missing
-        entries left out, so that ``fit(c * X)`` gives the same parts and c times the codes for any c > 0.
-        1.0: the paper's plain objective. Both are the same for samples of unit norm.
+        Unit of X in which weights and starts are meant. "auto": the root mean square of the samples' norms,
+        missing entries left out, so that ``fit(c * X)`` is the same fit for any c > 0. 1.0: the plain
+        objective. Both are the same for samples of unit norm.
     max_iter : int, default=1000
         Maximum number of iterations; a `ConvergenceWarning` says when they did not suffice.
     tol : float, default=1e-5
@@ -106,8 +106,11 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     ----------
     components_, embedding_ : arrays of shape (k, p) and (n, k)
         The parts Uᵀ, and the codes V of the training samples.
-    alpha_, beta_, gamma_, scale_ : float
-        The weights and the unit that were used.
+    scale_ : float
+        The unit of X that was used.
+    alpha_, beta_, gamma_ : float
+        The weights that were used. With "auto", a fit without the weight and some with trial
+        values come first; ``history_`` and ``n_iter_`` are those of the last one.
     is_outlier_ : array of shape (n,)
         Which training samples are outliers: those whose ``outlier_share_`` is not 0.
     outlier_share_ : array of shape (n,)
@@ -119,9 +122,9 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     objective_, reconstruction_err_ : float
         Value of the objective at the best S, and ``‖X − V Uᵀ‖_F``.
     history_ : dict of ndarrays
-        ``iteration``, ``seconds`` and ``objective`` of every evaluation; with "auto", of the last fit.
+        ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
-        Number of iterations made, with "auto" by the last fit, and why it ended.
+        Number of iterations made, and why the fit ended.
     graph_ : csr_array of shape (n, n) or None
         The graph W.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
@@ -149,6 +152,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     array([7])
     """
 
+    _converges = True
     _weights = ("alpha", "beta", "gamma", "lam")
     _auto = ("alpha", "beta", "gamma")
     _choices: ClassVar = {"penalty": PENALTIES, "row_norm": ROW_NORMS, "solver": SOLVER_CHOICES}

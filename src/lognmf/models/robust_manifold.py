@@ -167,8 +167,9 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
     scale : float or "auto", default="auto"
-        Unit of X. "auto": the root mean square of the samples' norms, so that lam does not depend on the
-        units of X. 1.0: the plain objective.
+        Unit of X in which weights and starts are meant. "auto": the root mean square of the samples' norms,
+        missing entries left out, so that ``fit(c * X)`` is the same fit for any c > 0. 1.0: the plain
+        objective. Both are the same for samples of unit norm.
     max_iter : int, default=500
         Maximum number of iterations.
     tol : float, default=1e-5

@@ -15,6 +15,7 @@ from scipy.stats import gaussian_kde
 from lognmf.core.arrays import Array, like, namespace, to_numpy
 from lognmf.core.rule import Solution, State
 from lognmf.core.terms import PENALTIES
+from lognmf.core.terms.protocol import degree_of
 from lognmf.core.terms.robust import kept_share
 from lognmf.parameters import check_nonnegative
 
@@ -163,7 +164,7 @@ class Weights:
         costs = {"alpha": _cost(model.penalty, U), "beta": _cost(model.penalty, V)}
         chosen = sides_of(U) if len(sides) == 2 else dict.fromkeys(sides, np.ones(len(found.data_term)))
         sparsity = np.sum([chosen[name] * costs[name] for name in chosen], axis=0)
-        spare = ((1 + model.extra_error) ** problem.fit.degree - 1) * found.data_term
+        spare = ((1 + model.extra_error) ** degree_of(problem.fit) - 1) * found.data_term
         state, weight = sparsest(fit, found, values, chosen, sparsity, spare, loose)
         return state, Weights(values | {name: side * weight for name, side in chosen.items()})
 

@@ -14,7 +14,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.parallel import by_rows
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
-from lognmf.core.terms.protocol import DataFit, Halves, Penalty, of_rows, summed
+from lognmf.core.terms.protocol import DataFit, Halves, Penalty, degree_of, of_rows, summed
 
 NEWTON_STEPS = 60
 """Maximum number of steps to the multiplier; a handful is usual."""
@@ -149,7 +149,7 @@ class Multiplicative:
     @property
     def degree(self) -> int:
         """Degree of the objective in X."""
-        return self.problem.fit.degree
+        return degree_of(self.problem.fit)
 
     @staticmethod
     def refuses(problem: Problem) -> str | None:  # noqa: ARG004

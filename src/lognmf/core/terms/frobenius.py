@@ -31,7 +31,6 @@ class Frobenius:
     """``‖X − V Uᵀ‖²_F``: plain least squares, no outlier part."""
 
     quadratic: ClassVar[bool] = True
-    degree: ClassVar[int] = 2
     by_residual: ClassVar[bool] = True
 
     def project(self, block: InMemory, U: Array) -> Array:

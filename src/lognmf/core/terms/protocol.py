@@ -107,11 +107,9 @@ class DataFit(Protocol):
     """Whether the term is quadratic in either factor; else its bound is linear minus logarithms.
 
     A quadratic term that depends on ``V Uᵀ`` only through the norms of the residuals says so with
-    ``by_residual = True``; coordinate descent needs that.
+    ``by_residual = True``; coordinate descent needs that. A term that is not four times as large where X and
+    V are twice as large says so with ``degree``, which is 2 unless told.
     """
-
-    degree: ClassVar[int]
-    """Of the term in X: if X and V are doubled, it is ``2**degree`` as large."""
 
     def project(self, block: InMemory, U: Array) -> Array:
         """``X @ U`` (n, B, k), or an array without rows if the term has no use for it."""
@@ -136,6 +134,11 @@ class DataFit(Protocol):
 
     def take(self, index: np.ndarray) -> DataFit:
         """The term for the settings ``index``."""
+
+
+def degree_of(fit: object) -> int:
+    """Degree of a data fit, or of a rule's objective, in X: if X is doubled, it is ``2**degree`` as large."""
+    return int(getattr(fit, "degree", 2))
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,6 @@ class Robust:
     weight: Array
 
     quadratic: ClassVar[bool] = True
-    degree: ClassVar[int] = 2
     by_residual: ClassVar[bool] = True
 
     def project(self, block: InMemory, U: Array) -> Array:

@@ -23,7 +23,6 @@ class Weighted:
     """``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` with the weights ``M`` of the data."""
 
     quadratic: ClassVar[bool] = True
-    degree: ClassVar[int] = 2
 
     def project(self, block: InMemory, U: Array) -> Array:
         return block.weighted.times(U)

@@ -31,6 +31,7 @@ from lognmf.core.solvers.coordinate.escapes import exchanged, refilled
 from lognmf.core.solvers.coordinate.limits import refuses
 from lognmf.core.solvers.coordinate.working_point import Progress, WorkingPoint, chosen, merge
 from lognmf.core.solvers.multiplicative import unit_columns
+from lognmf.core.terms.protocol import degree_of
 
 SWEEPS = 2  # sweeps of a factor in a step; more are greedy and end in worse minima
 RESCALINGS = 2  # Newton steps towards the best scale in a step
@@ -79,7 +80,7 @@ class CoordinateDescent:
     @property
     def degree(self) -> int:
         """Degree of the objective in X."""
-        return self.problem.fit.degree
+        return degree_of(self.problem.fit)
 
     # The contract of a rule ------------------------------------------------------------
 
