@@ -153,20 +153,36 @@ class Weights:
         values = dict(self.values)
         loose = LOOSE * (model.tol or USUAL_TOL)
         if "gamma" in self.auto:
-            norm = float(np.sqrt(np.mean(to_numpy(problem.data.squared_norms))))
-            limits = [usual_residual(r, norm) for r in found.residuals.T]
-            values["gamma"] = np.array([outlier_weight(problem.fit.row_norm, limit) for limit in limits])
+            values["gamma"] = outlier_weights(problem, found.residuals)
             found = fit(found.factors, values, loose).found()
         sides: list[str] = [name for name in ("alpha", "beta") if name in self.auto]
         if not sides:
             return found.factors, Weights(values)
+        state = self._sparse(model, problem, fit, found, values, sides, loose)
+        if "gamma" in self.auto:  # sparse factors have larger residuals
+            found = fit(state, values, loose).found()
+            state, values["gamma"] = found.factors, outlier_weights(problem, found.residuals)
+        return state, Weights(values)
+
+    @staticmethod
+    def _sparse(
+        model: Any,
+        problem: Any,
+        fit: Fit,
+        found: Found,
+        values: dict[str, np.ndarray],
+        sides: list[str],
+        loose: float,
+    ) -> State:
+        """Put alpha and beta, as far as they are in ``sides``, into ``values``; factors near their fit."""
         U, V = found.factors.U, found.factors.V
         costs = {"alpha": _cost(model.penalty, U), "beta": _cost(model.penalty, V)}
         chosen = sides_of(U) if len(sides) == 2 else dict.fromkeys(sides, np.ones(len(found.data_term)))
         sparsity = np.sum([chosen[name] * costs[name] for name in chosen], axis=0)
         spare = ((1 + model.extra_error) ** degree_of(problem.fit) - 1) * found.data_term
         state, weight = sparsest(fit, found, values, chosen, sparsity, spare, loose)
-        return state, Weights(values | {name: side * weight for name, side in chosen.items()})
+        values |= {name: side * weight for name, side in chosen.items()}
+        return state
 
 
 def usual_residual(r: np.ndarray, norm: float) -> float:
@@ -187,6 +203,13 @@ def usual_residual(r: np.ndarray, norm: float) -> float:
     lowest = int(np.argmin(heights / beyond))
     deep = heights[lowest] <= VALLEY_DEPTH * beyond[lowest]
     return min(limit, max(float(places[lowest]), NEVER * norm)) if deep else limit
+
+
+def outlier_weights(problem: Any, residuals: np.ndarray) -> np.ndarray:
+    """Gamma (B,) such that usual ones among the ``residuals`` (n, B) are no outliers."""
+    norm = float(np.sqrt(np.mean(to_numpy(problem.data.squared_norms))))
+    limits = [usual_residual(r, norm) for r in residuals.T]
+    return np.array([outlier_weight(problem.fit.row_norm, limit) for limit in limits])
 
 
 def outlier_weight(row_norm: Any, limit: float) -> float:
