@@ -70,6 +70,16 @@ class TestSparsity:
         without = LogSparseNMF(3, alpha=0.0, beta=0.0, random_state=0).fit(X)
         assert angles(model.components_, truth).mean() < 0.5 * angles(without.components_, truth).mean()
 
+    @pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler"])
+    def test_parts_that_explain_little_are_kept(self, loss, rng):
+        """Nearly nothing of sparse counts can be explained: 5 % more error would allow no parts at all."""
+        topics = np.kron(np.eye(3), np.ones((1, 60)))
+        X = rng.poisson(0.15 * topics[rng.integers(3, size=150)] + 0.02).astype(float)
+        X = X[X.any(axis=1)]
+        model = LogSparseNMF(3, loss=loss, max_iter=300, random_state=0).fit(X)
+        found = normalize(model.components_) @ normalize(topics).T
+        assert (found.max(axis=0) > 0.6).all()
+
     @pytest.mark.parametrize(("number", "chosen"), [("alpha", "beta"), ("beta", "alpha")])
     def test_one_of_the_two_alone(self, number, chosen, digits):
         model = LogSparseNMF(6, **{number: 0.0}, random_state=0).fit(digits)

@@ -64,7 +64,8 @@ class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
     lam : float, default=0.0
         Weight of the graph.
     extra_error : float, default=0.05
-        With "auto", how much larger the error may be than without sparsity: 0.05 is 5 %.
+        With "auto", how much larger the error may be than without sparsity: 0.05 is 5 %. Where the parts
+        explain less than half of X, at most this share of what they explain is given up.
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
     loss : {"frobenius", "kullback-leibler"}, default="frobenius"

@@ -63,7 +63,8 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     lam : float, default=0.0
         Weight of the graph.
     extra_error : float, default=0.05
-        With "auto", how much larger the error may be than without sparsity: 0.05 is 5 %.
+        With "auto", how much larger the error may be than without sparsity: 0.05 is 5 %. Where the parts
+        explain less than half of X, at most this share of what they explain is given up.
     penalty : {"log", "l1"}, default="log"
         Sparsity penalty.
     row_norm : {"l2log", "l21"}, default="l2log"

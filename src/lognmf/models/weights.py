@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from lognmf.core.arrays import Array, like, namespace, to_numpy
+from lognmf.core.arrays import Array, like, namespace, to_numpy, total
 from lognmf.core.rule import Solution, State
 from lognmf.core.terms import PENALTIES
 from lognmf.core.terms.protocol import degree_of
@@ -179,7 +179,10 @@ class Weights:
         costs = {"alpha": _cost(model.penalty, U), "beta": _cost(model.penalty, V)}
         chosen = sides_of(U) if len(sides) == 2 else dict.fromkeys(sides, np.ones(len(found.data_term)))
         sparsity = np.sum([chosen[name] * costs[name] for name in chosen], axis=0)
-        spare = ((1 + model.extra_error) ** degree_of(problem.fit) - 1) * found.data_term
+        # Where the parts explain little, as in texts, a small share of the error is all that they explain.
+        explained = np.maximum(_without_parts(problem, U, V) - found.data_term, 0)
+        share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
+        spare = share * np.minimum(found.data_term, explained)
         state, weight = sparsest(fit, found, values, chosen, sparsity, spare, loose)
         values |= {name: side * weight for name, side in chosen.items()}
         return state
@@ -232,6 +235,17 @@ def sides_of(U: Array) -> dict[str, np.ndarray]:
     zeros = ZERO * xp.max(U, axis=0, keepdims=True) >= U
     parts = to_numpy(xp.mean(xp.astype(zeros, xp.float64), axis=(0, 2))) >= DENSE
     return {"alpha": parts.astype(float), "beta": 1.0 - parts}
+
+
+def _without_parts(problem: Any, U: Array, V: Array) -> np.ndarray:
+    """The data term (B,) of no parts at all or, where that is infinite, of one: sums of rows and columns."""
+    if problem.fit.quadratic:
+        U, V = namespace(U).zeros_like(U), namespace(V).zeros_like(V)
+    else:
+        ones = namespace(V).ones_like
+        U, V = problem.data.t_times(ones(V[:, :, :1])), problem.data.times(ones(U[:, :, :1]))
+        V = V / float(total(V[:, 0, 0], axis=0))
+    return to_numpy(problem.total(problem.fit.row_values, U, V, problem.fit.project(problem.data, U)))
 
 
 def _cost(penalty: str, F: Array) -> np.ndarray:
