@@ -26,6 +26,7 @@ from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Robust
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
+from lognmf.paper.methods import PINNED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import oracle
@@ -82,9 +83,8 @@ def whole_fits(n, p, k, dtype, singles=7, max_iter=100):
     rng = np.random.default_rng(0)
     X = rng.random((n, p)).astype(dtype)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    model = RobustLogSparseNMF(
-        k, init="scaled", unit_components=False, max_iter=max_iter, tol=0, random_state=0
-    )
+    pinned = {**PINNED["RLS-NMF"], "max_iter": max_iter}
+    model = RobustLogSparseNMF(k, tol=0, random_state=0, **pinned)
     settings = list(itertools.product(VALUES, VALUES))
     start = time.perf_counter()
     for alpha, beta in settings[:: len(settings) // singles][:singles]:

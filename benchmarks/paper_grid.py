@@ -25,6 +25,7 @@ from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Robust
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
+from lognmf.paper.methods import PINNED
 
 VALUES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 GRID = dict.fromkeys(("alpha", "beta", "gamma", "lam"), VALUES)
@@ -33,7 +34,7 @@ GRID = dict.fromkeys(("alpha", "beta", "gamma", "lam"), VALUES)
 def whole_grid(name, options):
     X, y = data.load(name)
     k = len(np.unique(y))
-    model = MODELS["RLS-NMF"](k, init="random", unit_components=False, eval_every=50)
+    model = MODELS["RLS-NMF"](k, **{**PINNED["RLS-NMF"], "init": "random"}, eval_every=50)
     start = time.perf_counter()
     result = fit_grid(model, X, GRID, y=y, device=options.device, max_iter=options.max_iter, tol=0.0)
     seconds = time.perf_counter() - start
