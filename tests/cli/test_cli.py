@@ -72,7 +72,7 @@ def test_digits(run, here):
     assert shown["objective"] == f"{results['objective']:.6g}"
     assert shown["accuracy"] == f"{results['accuracy']:.3f}"
     assert f"{results['outliers']} of 1797" in out
-    assert "20 (max iter)" in out
+    assert f"{results['iterations']} (" in out
     assert sum(results["cluster_sizes"]) == 1797
     assert len(results["cluster_sizes"]) == 10
     for word in ("sparseness of U", "sparseness of V", "NMI", "purity", "Results are in"):

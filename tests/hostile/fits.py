@@ -29,10 +29,12 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "loss": (*(["frobenius"] * 3), *LOSSES),
     "row_norm": tuple(ROW_NORMS),
     "unit_components": (False, True),
-    "alpha": WEIGHTS,
-    "beta": WEIGHTS,
+    "alpha": (*WEIGHTS, "auto"),
+    "beta": (*WEIGHTS, "auto"),
     "lam": WEIGHTS,
-    "gamma": (1.0, 0.0, 1e-3, 10.0, 1e6, 1e-9),
+    "gamma": (1.0, 0.0, 1e-3, 10.0, 1e6, 1e-9, "auto"),
+    "extra_error": (0.05, 0.0, 1.0),
+    "scale": (1.0, "auto", "auto", 1e-3),
     "mu": (0.001, 1.0, 1e-6, 1e3),
     "rho": (1.05, 1.0, 2.0),
     "published_sign": (False, True),
@@ -87,6 +89,7 @@ REFUSALS = re.compile(
             r"too large for float(32|64): squares of its largest entry",
             r"Input X contains NaN, which \w+ does not take: drop or fill",
             r"has no known entry",
+            r'"auto" needs unit_components=True',
             r"The objective is no longer finite after \d+ iterations: the data, the start or the weights",
             r"takes no mask: its formulas need every entry",
             r'solver="cd" (takes no missing|minimises squared errors only|works on NumPy arrays)',
@@ -180,6 +183,8 @@ def _model(case: Case, rng: np.random.Generator) -> Any:
     alone = options.get("loss") == "kullback-leibler" or case["container"] == "torch"
     if "solver" in known and alone and not _anything_goes(case):
         options["solver"] = "mu"
+    if "auto" in (options.get("alpha"), options.get("beta")) and not _anything_goes(case):
+        options["unit_components"] = True
     return cls(case["k"], **options)
 
 

@@ -171,11 +171,11 @@ class TestOutliers:
         r = np.concatenate([rng.uniform(0.2, 1.0, size=900), rng.normal(1.3, 0.03, size=100)])
         assert 1.0 < usual_residual(r, 1.0) < 1.25
 
-    def test_rounding_is_never_unusual(self):
-        assert usual_residual(np.full(50, 1e-9), 1.0) == 0.01
+    def test_what_fits_well_is_never_unusual(self):
+        assert usual_residual(np.full(50, 1e-9), 1.0) == 0.1
         r = np.full(50, 1e-9)
         r[3] = 1e-4
-        assert usual_residual(r, 1.0) == 0.01
+        assert usual_residual(r, 2.0) == 0.2
 
     def test_clean_samples_have_few(self, digits):
         model = RobustLogSparseNMF(10, random_state=0).fit(digits)

@@ -59,7 +59,8 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         alpha where the parts have hardly any zeros without a weight, as spectra do.
     gamma : float or "auto", default="auto"
         Weight of the outlier part. "auto": such that residuals of usual size are no outliers; usual is up to
-        three spreads above the median residual of a fit without outliers, or up to a gap before that.
+        three spreads above the median residual of a fit without outliers, or up to a gap before that, and at
+        least a tenth of the typical norm.
     lam : float, default=0.0
         Weight of the graph.
     extra_error : float, default=0.05

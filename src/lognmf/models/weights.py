@@ -44,8 +44,8 @@ the second share are dense."""
 SPREADS = 3.0
 """Residuals are usual up to this many spreads above their median."""
 
-NEVER = 0.01
-"""Residuals below this share of the typical sample's norm are never unusual: they are rounding."""
+NEVER = 0.1
+"""Residuals below this share of the typical norm are never unusual: 99 % of the square is explained."""
 
 VALLEY_FROM, VALLEY_DEPTH = 0.6, 0.5
 """A valley in the density of residuals: above this quantile, at most this share of the peak beyond it."""
