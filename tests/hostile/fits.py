@@ -89,7 +89,7 @@ REFUSALS = re.compile(
             r"too large for float(32|64): squares of its largest entry",
             r"Input X contains NaN, which \w+ does not take: drop or fill",
             r"has no known entry",
-            r'"auto" needs unit_components=True',
+            r'"auto" need unit_components=True',
             r"The objective is no longer finite after \d+ iterations: the data, the start or the weights",
             r"takes no mask: its formulas need every entry",
             r'solver="cd" (takes no missing|minimises squared errors only|works on NumPy arrays)',

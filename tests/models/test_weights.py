@@ -117,7 +117,7 @@ class TestSparsity:
             np.testing.assert_allclose(model.inverse_transform(model.embedding_), data, atol=0.1)
 
     def test_free_components_are_refused(self, digits):
-        with pytest.raises(ValueError, match='"auto" needs unit_components=True'):
+        with pytest.raises(ValueError, match='"auto" need unit_components=True'):
             LogSparseNMF(3, unit_components=False).fit(digits)
 
     @pytest.mark.parametrize("name", ["alpha", "beta"])

@@ -78,7 +78,7 @@ def check_sparsity(model: Any) -> None:
     check_nonnegative("extra_error", model.extra_error)
     if AUTO in (model.alpha, model.beta) and not model.unit_components:
         msg = (
-            '"auto" needs unit_components=True: without it, factors become sparser by becoming smaller. '
+            'Weights that are "auto" need unit_components=True: else factors get sparser by getting smaller. '
             "Give alpha and beta numbers, or set unit_components=True."
         )
         raise ValueError(msg)
