@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import MODELS, PlainNMF, comparison, graph, knn_graph, metrics, plots
+from lognmf import MODELS, NMFClustering, PlainNMF, graph, knn_graph, metrics, plots
 from lognmf.clustering import cluster
-from lognmf.comparison import Row, compare, model_names
+from lognmf.comparison import REFERENCES, Row, compare, contest, model_names
 
-QUICK = {"max_iter": 15, "eval_every": 5}
+ALONE = {"seeds": [0], "references": False}
+QUICK = {"max_iter": 15, "eval_every": 5, **ALONE}
 
 
 @pytest.fixture
@@ -33,30 +34,87 @@ def by_name(rows):
 # Rows ----------------------------------------------------------------------------------
 
 
-def test_every_row_is_the_fit_of_its_model(X, y):
-    rows = by_name(compare(X, 3, y=y, random_state=4, **QUICK))
+def scores(y, W, labels):
+    return {
+        "accuracy": metrics.clustering_accuracy(y, labels),
+        "nmi": metrics.normalized_mutual_info(y, labels),
+        "purity": metrics.purity(y, labels),
+        "normalized_cut": metrics.normalized_cut(W, labels),
+        "clusters": len(set(labels)),
+    }
+
+
+@pytest.mark.parametrize("init", ["random", None])
+def test_every_row_is_the_fit_of_its_model(X, y, init):
+    rows = by_name(compare(X, 3, y=y, init=init, **(QUICK | {"seeds": [4]})))
     assert set(rows) == set(MODELS)
     W = knn_graph(X)
+    start = {} if init is None else {"init": init}
     for name, row in rows.items():
-        model = MODELS[name](3, random_state=4, **QUICK).fit(X)
-        labels = cluster(model.embedding_, 3, random_state=4)
+        model = MODELS[name](3, random_state=4, max_iter=15, eval_every=5, **start).fit(X)
         assert row.seconds > 0
         assert row == Row(
             name,
             type(model).__name__,
-            metrics.clustering_accuracy(y, labels),
-            metrics.normalized_mutual_info(y, labels),
-            metrics.purity(y, labels),
-            metrics.normalized_cut(W, labels),
-            len(set(labels)),
-            metrics.hoyer_sparseness(model.components_),
-            metrics.hoyer_sparseness(model.embedding_),
-            model.reconstruction_err_,
-            model.objective_,
-            model.n_iter_,
-            model.stop_reason_,
-            row.seconds,
+            model.init,
+            **scores(y, W, cluster(model.embedding_, 3, random_state=4)),
+            sparseness_U=metrics.hoyer_sparseness(model.components_),
+            sparseness_V=metrics.hoyer_sparseness(model.embedding_),
+            reconstruction_err=model.reconstruction_err_,
+            objective=model.objective_,
+            n_iter=model.n_iter_,
+            max_iter=15,
+            stop_reason=model.stop_reason_,
+            seconds=row.seconds,
         )
+
+
+def test_several_seeds_have_a_mean_and_a_spread(X, y):
+    options = QUICK | {"models": ["NMF", "ONMF"], "n_clusters": 4}
+    single = [by_name(compare(X, 2, y=y, **(options | {"seeds": [seed]}))) for seed in (0, 1, 5)]
+    for name, row in by_name(compare(X, 2, y=y, **(options | {"seeds": [0, 1, 5]}))).items():
+        for field in ("accuracy", "nmi", "purity", "normalized_cut"):
+            values = [getattr(one[name], field) for one in single]
+            assert getattr(row, field) == pytest.approx(np.mean(values))
+            assert getattr(row, f"{field}_std") == pytest.approx(np.std(values, ddof=1))
+        for field in ("sparseness_U", "sparseness_V", "reconstruction_err", "objective", "n_iter"):
+            assert getattr(row, field) == pytest.approx(
+                np.mean([getattr(one[name], field) for one in single])
+            )
+        assert (row.seeds, single[0][name].seeds, single[0][name].accuracy_std) == (3, 1, None)
+
+
+def test_reasons_of_all_seeds_are_named():
+    run = {"clusters": 3, "normalized_cut": 1.0, "stop_reason": "converged"}
+    row = contest._means([run, run | {"clusters": 2, "stop_reason": "max_iter"}])
+    assert (row["stop_reason"], row["clusters"]) == ("converged or max_iter", 2)
+
+
+def test_references_are_the_clusterings_alone(X, y):
+    rows = by_name(compare(X, 3, y=y, models=["NMF"], **(QUICK | {"references": True, "seeds": [2]})))
+    assert set(rows) == {"NMF", *REFERENCES}
+    W = knn_graph(X)
+    expected = {
+        "k-means": cluster(X, 3, random_state=2),
+        "NMFClustering": NMFClustering(3, random_state=2).fit(X).labels_,
+    }
+    for name, labels in expected.items():
+        assert rows[name] == Row(name, **scores(y, W, labels), seconds=rows[name].seconds)
+    for name in REFERENCES:
+        assert rows[name].accuracy > 0.5
+        assert rows[name].start is rows[name].n_iter is rows[name].sparseness_U is None
+
+
+def test_who_uses_the_graph_waits_for_it(X, monkeypatch):
+    """It is searched once, but its seconds count for every method that needs it."""
+    clock = iter(range(0, 10**6, 100))
+    monkeypatch.setattr(contest.time, "perf_counter", lambda: next(clock))
+    rows = by_name(compare(X, 2, models=["NMF", "GNMF"], init="spectral", **(QUICK | {"references": True})))
+    assert rows["k-means"].seconds == 100
+    assert rows["GNMF"].seconds - 100 >= 100
+    plain = by_name(compare(X, 2, models=["NMF", "GNMF"], **QUICK))
+    assert rows["spectral start"].seconds == 200
+    assert plain["GNMF"].seconds == plain["NMF"].seconds + 100
 
 
 def test_without_labels_there_is_no_agreement(X):
@@ -76,13 +134,13 @@ def built(monkeypatch):
 
 
 def test_one_graph_serves_the_models_their_starts_and_the_cut(X, built):
-    compare(X, 2, n_neighbors=5, **QUICK)
+    compare(X, 2, n_neighbors=5, **(QUICK | {"references": True}))
     assert built == [5]
 
 
 def test_the_graph_is_built_once(X, built):
     models = {}
-    compare(X, 2, n_neighbors=3, on_done=lambda row, model: models.update({row.model: model}), **QUICK)
+    compare(X, 2, n_neighbors=3, on_done=lambda name, model: models.update({name: model}), **QUICK)
     assert built == [3]
     for name in ("LS-NMF", "RLS-NMF"):
         assert models[name].graph_ is None  # lam = 0
@@ -99,8 +157,9 @@ def test_a_graph_of_their_own_is_kept(X):
 
 def test_options_reach_the_models_that_have_them(X):
     models = {}
-    hooks = {"on_done": lambda row, model: models.update({row.model: model})}
-    compare(X, 2, models=["NMF", "RLS-NMF"], gamma=0.5, n_init=2, random_state=7, **hooks, **QUICK)
+    hooks = {"on_done": lambda name, model: models.update({name: model})}
+    options = QUICK | {"seeds": [7]}
+    compare(X, 2, models=["NMF", "RLS-NMF"], gamma=0.5, n_init=2, **hooks, **options)
     assert models["RLS-NMF"].gamma == 0.5
     assert not hasattr(models["NMF"], "gamma")
     assert [(m.n_init, m.random_state) for m in models.values()] == [(2, 7)] * 2
@@ -112,10 +171,11 @@ def test_hooks_are_called_in_the_papers_order(X):
         X,
         2,
         on_start=lambda name, model: calls.append((name, hasattr(model, "components_"))),
-        on_done=lambda row, model: calls.append((row.model, hasattr(model, "components_"))),
-        **QUICK,
+        on_done=lambda name, model: calls.append((name, hasattr(model, "components_"))),
+        **(QUICK | {"seeds": [0, 1], "references": True}),
     )
-    assert calls == [(name, fitted) for name in MODELS for fitted in (False, True)]
+    models = [(name, fitted) for name in MODELS for _ in range(2) for fitted in (False, True)]
+    assert calls == models + [(name, False) for name in REFERENCES for _ in range(4)]
 
 
 def test_torch_tensors(X, y):
@@ -150,7 +210,7 @@ def test_without_labels_the_smallest_cut_comes_first(X):
 def test_fewer_clusters_are_no_merit(X, monkeypatch):
     """One cluster cuts nothing, but it is not what was asked for."""
     groups = iter([np.zeros(36, dtype=int), np.arange(36) % 3])
-    monkeypatch.setattr(comparison, "cluster", lambda *_, **__: next(groups))
+    monkeypatch.setattr(contest, "cluster", lambda *_, **__: next(groups))
     first, last = compare(X, 3, models=["NMF", "WNMF"], **QUICK)
     assert (last.model, last.clusters, last.normalized_cut) == ("NMF", 1, 0)
     assert first.normalized_cut > 0
@@ -188,7 +248,7 @@ def test_a_trouble_becomes_a_row(X, monkeypatch, trouble, sentence):
 
     monkeypatch.setattr(PlainNMF, "_keep", fail)
     done = []
-    rows = compare(X, 2, models=["NMF", "WNMF"], on_done=lambda row, _: done.append(row.model), **QUICK)
+    rows = compare(X, 2, models=["NMF", "WNMF"], on_done=lambda name, _: done.append(name), **QUICK)
     assert [row.error for row in rows] == [None, sentence]
     assert done == ["NMF", "WNMF"]
 
@@ -222,6 +282,8 @@ REFUSALS = {
         r"y must hold one label for each of the 36 samples; got shape \(2,\)",
     ),
     "missing entries": ({"X": [[1, np.nan]], "models": ["NMF"]}, ValueError, "Input X contains NaN"),
+    "seeds": ({"seeds": [1, 1]}, ValueError, "seeds must be different integers, at least one"),
+    "start": ({"init": "kmeans"}, ValueError, "init must be one of"),
     "infinite entries": ({"X": [[1, np.inf]]}, ValueError, "Input X contains infinity"),
 }
 
@@ -238,11 +300,13 @@ def test_settings_are_refused_before_any_work(X, case):
 def test_missing_entries_are_left_out_by_those_who_can(X):
     """The others say why not, and the neighbour graph sees zeros."""
     X = np.where(np.arange(X.size).reshape(X.shape) % 7 == 3, np.nan, X)
-    rows = {row.model: row for row in compare(X, 2, max_iter=10)}
+    rows = {row.model: row for row in compare(X, 2, max_iter=10, **(ALONE | {"references": True}))}
+    assert rows["k-means"].error.startswith("Input X contains NaN, which k-means does not take")
     fitted = {name for name, row in rows.items() if row.error is None}
     assert fitted == {"WNMF", "LS-NMF"}
+    assert set(REFERENCES) < set(rows) - fitted
     assert all("WeightedNMF or LogSparseNMF" in row.error for row in rows.values() if row.error)
-    alone = MODELS["LS-NMF"](2, max_iter=10, random_state=0).fit(X)
+    alone = MODELS["LS-NMF"](2, max_iter=10, init="random", random_state=0).fit(X)
     assert rows["LS-NMF"].objective == pytest.approx(alone.objective_, rel=1e-10)
 
 
@@ -254,8 +318,8 @@ def test_names_are_taken_in_any_case_and_once():
 # Figures -------------------------------------------------------------------------------
 
 ROWS = [
-    Row("GNMF", "GraphNMF", 0.9, 0.8, 0.95, 0.5, 3, seconds=0.2),
-    Row("NMF", "PlainNMF", 0.7, 0.6, 0.75, 1.5, 3, seconds=123.4),
+    Row("GNMF", "GraphNMF", "random", 0.9, 0.8, 0.95, 0.5, 0.01, seconds=0.2),
+    Row("NMF", "PlainNMF", "random", 0.7, 0.6, 0.75, 1.5, 0.02, seconds=123.4),
     Row("RMNMF", "RobustManifoldNMF", error="no"),
 ]
 
@@ -276,6 +340,9 @@ def test_the_figure_shows_scores_and_time():
     assert widths(scores) == [0.9, 0.7, 0.8, 0.6, 0.95, 0.75]
     assert [tick.get_text() for tick in scores.get_yticklabels()] == ["GNMF", "NMF"]
     assert [text.get_text() for text in scores.get_legend().get_texts()] == ["accuracy", "NMI", "purity"]
+    (whiskers,) = (bar.lines[2][0].get_segments() for bar in scores.containers if not hasattr(bar, "patches"))
+    ends = [[low[0], high[0]] for low, high in whiskers]
+    np.testing.assert_allclose(ends, [[0.89, 0.91], [0.68, 0.72]])
     np.testing.assert_array_equal(time.collections[-1].get_offsets()[:, 0], [0.2, 123.4])
     assert [text.get_text() for text in time.texts] == ["0.2", "123"]
     assert (time.get_xscale(), time.get_xlim()) == ("log", (0.1, 1000))

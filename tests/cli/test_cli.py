@@ -19,7 +19,7 @@ from lognmf.cli import fit, options, read
 from lognmf.cli import main as cli
 from lognmf.cli.options import OPTIONS
 from lognmf.cli.write import COMPARISON_FILES, FILES
-from lognmf.comparison import compare
+from lognmf.comparison import REFERENCES, compare
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.models.base import FactorModel
@@ -227,7 +227,8 @@ def test_help_lists_what_is_registered(run, monkeypatch, registry, name):
 # A comparison --------------------------------------------------------------------------
 
 
-def test_compare_digits(run, here):
+def test_compare_digits(run, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     code, out, err = run("compare", "digits", "--max-iter", 10, "--out", "demo")
     assert code == 0
     assert {path.name for path in (here / "demo").iterdir()} == set(COMPARISON_FILES)
@@ -235,27 +236,29 @@ def test_compare_digits(run, here):
         assert (here / "demo" / name).stat().st_size > 20_000
     information, rows = summary(here / "demo"), table(here / "demo")
     assert [row["model"] for row in rows] == [row["model"] for row in information["results"]]
-    assert {row["model"] for row in rows} == set(MODELS)
+    assert {row["model"] for row in rows} == {*MODELS, *REFERENCES}
     accuracies = [row["accuracy"] for row in information["results"]]
     assert accuracies == sorted(accuracies, reverse=True)
     assert [float(row["accuracy"]) for row in rows] == accuracies
-    shown = [line.split() for line in out.splitlines()]
-    assert " ".join(shown[0]) == ("model accuracy NMI purity cut sparse U sparse V error iter seconds")
-    for line, row in zip(shown[1:10], information["results"], strict=True):
-        numbers = [row[name] for name in ("accuracy", "nmi", "purity", "normalized_cut")]
-        assert line[:5] == [row["model"], *(f"{number:.3f}" for number in numbers)]
+    shown = out.splitlines()
+    assert " ".join(shown[0].split()) == "method accuracy ± NMI cut seconds sparse U sparse V error iter"
+    for line, row in zip(shown[1:14], information["results"], strict=True):
+        numbers = [row[name] for name in ("accuracy", "accuracy_std", "nmi", "normalized_cut")]
+        assert line.startswith(row["model"])
+        assert line.removeprefix(row["model"]).split()[:4] == [f"{number:.3f}" for number in numbers]
+    assert shown[14] == "Start of the models: random; means over 3 seeds."
     assert out.splitlines()[-2] == f"Results are in {here / 'demo'}"
     assert out.splitlines()[-1].startswith(f"Open {here / 'demo' / 'index.html'} in a browser")
-    assert len(shown) == 12
+    assert len(shown) == 17
     assert "digits: 1797 samples of 64 features, 10 parts" in err
-    assert "9/9 models" in err
+    assert "39/39 fits" in err
 
 
 @blank
 def test_a_comparison_says_how_to_do_it_again(run, here, X):
     (here / "kinds.txt").write_text("u\nv\nu\nw\n" * 5)
     arguments = ["--labels", "kinds.txt", "--models", "ONMF, ls-nmf", "--restarts", 2, "--max-iter", 7]
-    assert run("compare", "x.npy", *arguments, "--clusters", 4, "--seed", 3)[0] == 0
+    assert run("compare", "x.npy", *arguments, "--clusters", 4, "--seed", 3, "--seeds", 2)[0] == 0
     information = summary(here / "results" / "x-compare")
     assert information["command"].startswith(
         "lognmf compare x.npy --labels kinds.txt --models 'ONMF, ls-nmf'"
@@ -266,11 +269,11 @@ def test_a_comparison_says_how_to_do_it_again(run, here, X):
     settings = information["settings"]
     models = settings.pop("models")
     assert settings == {
-        "n_components": 3, "n_clusters": 4, "n_neighbors": 5, "random_state": 3, "normalize": True,
-        "labels": "kinds.txt", "image_shape": None,
+        "n_components": 3, "n_clusters": 4, "n_neighbors": 5, "init": "random", "seeds": [3, 4],
+        "references": True, "normalize": True, "labels": "kinds.txt", "image_shape": None,
     }  # fmt: skip
     assert list(models) == ["ONMF", "LS-NMF"]
-    expected = MODELS["LS-NMF"](3, n_init=2, max_iter=7, random_state=3)
+    expected = MODELS["LS-NMF"](3, n_init=2, max_iter=7, init="random", random_state=3)
     assert models["LS-NMF"] == {"class": "LogSparseNMF", "parameters": expected.get_params()}
     assert names(here / "results" / "x-compare") == ONLY_TABLE
 
@@ -298,7 +301,7 @@ def test_the_data_are_checked_once_before_they_are_scaled(run, X, monkeypatch):
 def test_without_labels_the_cut_decides(run, here, X):
     code, out, _ = run("compare", "x.npy", *QUICK, "--out", "r")
     assert code == 0
-    assert out.split()[:3] == ["model", "cut", "sparse"]
+    assert out.split()[:4] == ["method", "cut", "±", "sparse"]
     cuts = [row["normalized_cut"] for row in summary(here / "r")["results"]]
     assert cuts == sorted(cuts)
     assert {row["accuracy"] for row in table(here / "r")} == {""}
@@ -311,7 +314,7 @@ def test_a_model_that_cannot_take_the_data_is_a_row(run, here, X, kind):
         failed, sentence = ["RMNMF"], "takes no sparse data"
     else:
         np.savez("x.npz", X=X - 0.5)
-        failed = [name for name in MODELS if name not in ("RMNMF", "Semi-NMF")]
+        failed = [name for name in MODELS if name not in ("RMNMF", "Semi-NMF")] + ["NMFClustering"]
         sentence = "Negative values in data"
     code, out, _ = run("compare", "x.npz", *QUICK, "--out", "r", "--image-shape", "2x3")
     assert code == 0
@@ -320,7 +323,7 @@ def test_a_model_that_cannot_take_the_data_is_a_row(run, here, X, kind):
     assert all(row["error"] is None for row in rows[: -len(failed)])
     lines = out.splitlines()
     for name in failed:
-        assert any(line.split() == [name] + ["-"] * 6 for line in lines)
+        assert any(line.split() == [name] + ["-"] * 7 for line in lines)
         assert any(line.startswith(f"{name}: ") and sentence in line for line in lines)
     assert (here / "r" / "parts.png").exists()
     assert [row["model"] for row in table(here / "r") if row["error"]] == failed
@@ -416,6 +419,8 @@ REFUSALS = {
     "compare: models": ([*COMPARE, "--models", "nmf,svd"], "--models must be among nmf, gnmf"),
     "compare: no model": ([*COMPARE, "--models", ""], "rls-nmf; got ''."),
     "compare: seed": ([*COMPARE, "--seed", "-1"], "--seed must be an integer from 0 to 2**32 - 1; got -1"),
+    "compare: seeds": ([*COMPARE, "--seeds", "0"], "--seeds must be an integer >= 1; got 0"),
+    "compare: start": ([*COMPARE, "--init", "kmeans"], "--init must be one of"),
     "compare: restarts": ([*COMPARE, "--restarts", "0"], "--restarts must be an integer >= 1; got 0"),
     "compare: clusters": ([*COMPARE, "--clusters", "21"], "--clusters must be at most the number of samples"),
     "compare: no clusters": ([*COMPARE, "--clusters", "0"], "--clusters must be an integer >= 1; got 0."),
@@ -555,7 +560,7 @@ def test_an_older_scikit_learn_prints_lines(run, here, X, monkeypatch):
     assert code == 0
     assert "of at most 20, objective" in err
     assert summary(here / "r")["settings"]["parameters"]["verbose"] == 0
-    assert "1/1 models" in run("compare", "x.npy", *QUICK, "--models", "nmf")[2]
+    assert "7/7 fits" in run("compare", "x.npy", *QUICK, "--models", "nmf,wnmf,gnmf", "--seeds", 1)[2]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")

@@ -96,9 +96,9 @@ def test_lists_hold_every_sample(tmp_path):
     assert head == ["sample", "cluster", "label"]
     assert labels == [[str(i), str(i % 2), kind] for i, kind in enumerate(kinds)]
     head, *outliers = rows(folder / "outliers.csv")
-    assert head == ["sample", "share", "norm"]
-    np.testing.assert_array_equal(np.array(outliers, dtype=float)[:, 1], run.model.outlier_share_)
-    np.testing.assert_array_equal(np.array(outliers, dtype=float)[:, 2], run.model.outlier_norm_)
+    assert head == ["sample", "outlier", "share", "norm"]
+    columns = (run.model.is_outlier_, run.model.outlier_share_, run.model.outlier_norm_)
+    np.testing.assert_array_equal(np.array(outliers, dtype=float)[:, 1:], np.stack(columns, axis=1))
     head, *history = rows(folder / "history.csv")
     assert head == ["iteration", "seconds", "objective"]
     assert float(history[-1][2]) == run.model.objective_

@@ -15,9 +15,9 @@ def comparison(rng, y=None, signed=False, sparse=False, image_shape=None, name="
     X = sp.csr_array(X) if sparse else X
     models = {}
     names = ["NMF", "RMNMF", "LS-NMF"]
-    hooks = {"on_done": lambda row, model: models.update({row.model: model})}
-    rows = compare(X, 3, y=y, models=names, max_iter=10, random_state=5, **hooks)
-    settings = {"n_components": 3, "n_clusters": 3, "n_neighbors": 5, "random_state": 5, "normalize": False}
+    hooks = {"on_done": lambda name, model: model is None or models.update({name: model})}
+    rows = compare(X, 3, y=y, models=names, max_iter=10, seeds=[5, 6], **hooks)
+    settings = {"n_components": 3, "n_clusters": 3, "n_neighbors": 5, "seeds": [5, 6], "normalize": False}
     data = Dataset(X, y, name, name, image_shape)
     return Comparison(data, rows, models, settings, {"path": "/data/x.npy"}, "lognmf compare x.npy -k 3")
 
@@ -44,8 +44,10 @@ def test_the_page_holds_the_rows_in_their_order(rng, tmp_path):
     shown = body(tree, 0)
     assert [row[0] for row in shown] == [row.model for row in done.rows]
     for line, row in zip(shown, done.rows, strict=True):
-        assert line[1:5] == [f"{v:.3f}" for v in (row.accuracy, row.nmi, row.purity, row.normalized_cut)]
-        assert line[-2] == str(row.n_iter)
+        accuracy = f"{row.accuracy:.3f} ± {row.accuracy_std:.3f}"
+        cut = f"{row.normalized_cut:.3f} ± {row.normalized_cut_std:.3f}"
+        assert line[1:6] == [row.start or "–", accuracy, f"{row.nmi:.3f}", f"{row.purity:.3f}", cut]
+        assert line[-1] == ("–" if row.n_iter is None else f"{row.n_iter:.0f}")
     assert [attrs["class"] for attrs, _ in tree.all("img")] == ["drawing", "photo", "photo"]
     assert f"accuracy of {done.rows[0].model}" in tree.text
 
@@ -54,7 +56,7 @@ def test_the_page_says_how_to_do_it_again(rng, tmp_path):
     tree = read(write_comparison(tmp_path / "out", comparison(rng)))
     assert "lognmf compare x.npy -k 3" in [text for _, text in tree.all("code")]
     facts = tree.all("dl", "facts")[0][1]
-    for part in ("random_state 5", "numpy " + np.__version__, "path: /data/x.npy", "core"):
+    for part in ("seeds [5, 6]", "numpy " + np.__version__, "path: /data/x.npy", "core"):
         assert part in facts
     settings = {row[0]: row[1:] for row in body(tree, 1)}
     assert set(settings) == {"NMF", "RMNMF", "LS-NMF"}
@@ -65,7 +67,7 @@ def test_the_page_says_how_to_do_it_again(rng, tmp_path):
 def test_without_labels_the_cut_is_shown(rng, tmp_path):
     tree = read(write_comparison(tmp_path / "out", comparison(rng)))
     assert "no true labels" in tree.text
-    assert [text for _, text in tree.all("th")][:3] == ["model", "cut", "sparse U"]
+    assert [text for _, text in tree.all("th")][:3] == ["method", "start", "cut"]
 
 
 @pytest.mark.parametrize("kind", ["signed", "sparse"])

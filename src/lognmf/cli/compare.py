@@ -14,6 +14,7 @@ from rich.console import Console
 from lognmf.cli import options
 from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
+from lognmf.parameters import check_integer
 from lognmf.reading import printable
 
 if TYPE_CHECKING:
@@ -33,9 +34,21 @@ def compare(
         str | None,
         typer.Option(metavar="NAME,NAME,…", help=f"Some of {options.MODEL_NAMES}.", show_default="all"),
     ] = None,
+    references: Annotated[
+        bool,
+        typer.Option(
+            "--references/--no-references",
+            help="Add k-means, spectral clustering, the spectral start and NMFClustering.",
+        ),
+    ] = True,
+    init: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Start of every model: random, or own for each model's default."),
+    ] = "random",
     restarts: options.Restarts = None,
     max_iter: options.MaxIter = None,
     seed: options.Seed = 0,
+    seeds: Annotated[int, typer.Option(help="Number of seeds, from --seed on; scores are means.")] = 3,
     labels: options.Labels = None,
     scale: options.Scale = True,
     image_shape: options.ImageShape = None,
@@ -45,11 +58,12 @@ def compare(
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Fit all models to a data matrix, cluster its samples and write a table, best model first.
+    """Fit all models to a data matrix, cluster its samples and write a table, best method first.
 
-    The models are sorted by accuracy if labels are available, else by the cut. cut: normalised cut of
-    the neighbour graph by the clusters, lower is better. sparse: Hoyer's sparseness. error: the norm of
-    X − VUᵀ.
+    All models start from random numbers, and scores are means over several seeds. The methods are sorted by
+    accuracy if labels are available, else by the cut. cut: normalised cut of the neighbour graph by the
+    clusters, lower is better. sparse: Hoyer's sparseness. error: the norm of X − VUᵀ. seconds: from the data
+    to the clusters.
     """
     with interruptible():
         from lognmf import comparison
@@ -60,16 +74,20 @@ def compare(
         console = Console(stderr=True)
         with worded(ValueError, OSError, MemoryError):
             options.check_seed(seed)
+            check_integer("seeds", seeds, 1)
             names = comparison.model_names(None if models is None else [m.strip() for m in models.split(",")])
             folder = check_folder(out or options.default_folder(file, "compare"), force=force)
             candidates = (MODELS[name]() for name in names)
             data, source = load(file, labels, image_shape, resize, candidates, scale=scale)
             k = _parts(components, data)
+            n_clusters = k if clusters is None else clusters
             settings = {
                 "n_components": k,
-                "n_clusters": k if clusters is None else clusters,
+                "n_clusters": n_clusters,
                 "n_neighbors": 5,
-                "random_state": seed,
+                "init": None if init == "own" else init,
+                "seeds": list(range(seed, seed + seeds)),
+                "references": references,
             }
             given = {"n_init": restarts, "max_iter": max_iter}
             given = {name: value for name, value in given.items() if value is not None}
@@ -79,7 +97,7 @@ def compare(
             done = Comparison(data, rows, fitted, asked, source, context.obj)
             write_comparison(folder, done, force=force)
     Console().print(show.ranking(rows))
-    for note in show.notes(rows, settings["n_clusters"]):
+    for note in show.notes(rows, n_clusters):
         typer.echo(note)
     where = printable(str(folder))
     typer.echo(f"Results are in {where}\nOpen {where}{os.sep}index.html in a browser for the whole page")
@@ -98,22 +116,25 @@ def _parts(components: int | None, data: Dataset) -> int:
 def _compare(
     data: Dataset, names: Sequence[str], settings: Mapping[str, Any], console: Console
 ) -> tuple[list[Row], dict[str, Any]]:
-    """The rows, best first, and the models by their names; refused if none could be fitted."""
+    """The rows, best first, and the models of the first seed by name; refused if none could be fitted."""
     from lognmf import comparison
     from lognmf.cli.show import ComparisonProgress, announce, bars
 
     fitted: dict[str, Any] = {}
     announce(data, settings["n_components"])
     with bars(console) as progress:
-        shown = ComparisonProgress(progress, len(names))
+        methods = len(names) + (len(comparison.REFERENCES) if settings["references"] else 0)
+        shown = ComparisonProgress(progress, methods * len(settings["seeds"]))
 
-        def done(row: Row, model: Any) -> None:
+        def done(name: str, model: Any) -> None:
             shown.done(model)
-            fitted[row.model] = model
+            if model is not None:
+                fitted.setdefault(name, model)
 
         hooks: dict[str, Any] = {"on_start": shown.start, "on_done": done}
         rows = comparison.compare(data.X, y=data.y, models=names, **hooks, **settings)
-    if all(row.error is not None for row in rows):
-        msg = f"No model could be fitted. {rows[0].model}: {rows[0].error}"
+    failed = [row for row in rows if row.model in names and row.error is not None]
+    if len(failed) == len(names):
+        msg = f"No model could be fitted. {failed[0].model}: {failed[0].error}"
         raise ValueError(msg)
     return rows, fitted

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 _MEANING = (
     "cut: normalised cut of the neighbour graph by the clusters, lower is better. "
     "sparse: Hoyer's sparseness of the factors. error: the norm of X − VUᵀ. "
-    "seconds: time of the fit alone."
+    "seconds: from the data to the clusters, with graph, start, fit and k-means."
 )
+
+_SPREAD = ("accuracy", "normalized_cut")
+"""Scores whose spread the table shows: with those of all it would be too wide."""
 
 _MOST_CLASSES = 12
 _WEIGHTS = ("alpha", "beta", "gamma", "lam")
@@ -36,10 +39,12 @@ def comparison_page(
     n, p = comparison.data.X.shape
     k, clusters = comparison.settings["n_components"], comparison.settings["n_clusters"]
     fitted = [row for row in comparison.rows if row.error is None]
+    models = [row for row in fitted if row.model in comparison.models]
+    seconds = sum((row.seconds or 0) * row.seeds for row in fitted)
     return Page(
         f"Methods compared on {comparison.data.name}",
-        f"{len(fitted)} factorisations of the same {n} samples into {k} parts. "
-        "The samples are clustered by k-means on V.",
+        f"{len(models)} factorisations of the same {n} samples into {k} parts, clustered by k-means on V"
+        + (", and clusterings without a factorisation." if len(fitted) > len(models) else "."),
         (
             Section("Result", tuple(_story(comparison.rows, clusters)), (_result(comparison.rows),)),
             Section("Figures", (), tuple(_figures(comparison, figures))),
@@ -50,7 +55,7 @@ def comparison_page(
             Highlight(fitted[0].model, "first in the table"),
             *_score(fitted[0]),
             Highlight(f"{n} × {p}", "samples × features"),
-            Highlight(f"{sum(row.seconds or 0 for row in fitted):.1f} s", f"for {len(fitted)} fits"),
+            Highlight(f"{seconds:.1f} s", f"for {sum(row.seeds for row in fitted)} fits"),
         ),
     )
 
@@ -64,15 +69,13 @@ def _score(row: Row) -> list[Highlight]:
 def _story(rows: Sequence[Row], clusters: int) -> list[str]:
     """How the table is sorted, and what it does not show."""
     if any(row.accuracy is not None for row in rows):
-        order = (
-            "The models are sorted by accuracy. Each was run with one seed and default weights, so small "
-            "differences are not meaningful."
-        )
+        order = "The methods are sorted by accuracy."
     else:
         order = (
-            "There are no true labels, so the models are sorted by the cut. "
+            "There are no true labels, so the methods are sorted by the cut. "
             "A small cut suggests a good clustering but does not prove it."
         )
+    order += _runs(rows)
     few = [
         f"- {row.model} has only {row.clusters} of {clusters} clusters, because V has no more distinct rows."
         for row in rows
@@ -81,35 +84,52 @@ def _story(rows: Sequence[Row], clusters: int) -> list[str]:
     return [order, *few, *(f"- {row.model} has no result. {row.error}" for row in rows if row.error)]
 
 
+def _runs(rows: Sequence[Row]) -> str:
+    """How often each method was run, from which start, and what to make of differences."""
+    starts = sorted({row.start for row in rows if row.start is not None})
+    start = "start from random numbers" if starts == ["random"] else "start as the table says"
+    text = f" The models {start} and have their default weights. "
+    if rows[0].seeds == 1:
+        return text + "There is one seed, so small differences are not meaningful."
+    return text + (
+        f"Numbers are means over {rows[0].seeds} seeds, and ± is the standard deviation: "
+        "smaller differences are not meaningful."
+    )
+
+
 def _result(rows: Sequence[Row]) -> Table:
     columns = filled_columns(rows)
-    cells = tuple(
-        (row.model, tuple(Cell(getattr(row, c.field), note=_note(row, c.field)) for c in columns.values()))
-        for row in rows
-    )
+    cells = tuple((row.model, tuple(_cell(row, c.field) for c in columns.values())) for row in rows)
     return Table(
-        "All models",
+        "All methods",
         _MEANING,
         tuple(columns),
         cells,
-        corner="model",
+        corner="method",
         form=tuple(column.form for column in columns.values()),
         better=tuple(column.better for column in columns.values()),
         best="column",
     )
 
 
+def _cell(row: Row, field: str) -> Cell:
+    spread = getattr(row, f"{field}_std") if field in _SPREAD else None
+    return Cell(getattr(row, field), spread=spread, note=_note(row, field))
+
+
 def _note(row: Row, field: str) -> str:
     if row.error is not None:
         return row.error
-    return f"stopped: {row.stop_reason.replace('_', ' ')}" if field == "n_iter" and row.stop_reason else ""
+    if field != "n_iter" or row.stop_reason is None:
+        return ""
+    return f"at most {row.max_iter}; stopped: {row.stop_reason.replace('_', ' ')}"
 
 
 def _figures(comparison: Comparison, figures: Mapping[str, Drawing]) -> list[Figure]:
     data = comparison.data
-    shown = [Figure("Scores and times", "The best model comes first.", figures["comparison"])]
+    shown = [Figure("Scores and times", "The best method comes first.", figures["comparison"])]
     if "parts" in figures:
-        caption = "One row per model; every picture has its own scale."
+        caption = "One row per model, of the first seed; every picture has its own scale."
         shown.append(Figure("Parts", caption, figures["parts"]))
     if data.image_shape is not None and not sp.issparse(data.X):
         X, y, caption = data.X, data.y, "Samples as they were fitted."
@@ -137,7 +157,7 @@ def _settings(parameters: Mapping[str, Mapping[str, Any]]) -> Section:
         (model, tuple(Cell(_word(own.get(name))) for name in differ)) for model, own in parameters.items()
     )
     shared = ", ".join(f"{name} {_word(first.get(name))}" for name in alike)
-    text = "Each model has its default settings, unless the command says otherwise."
+    text = "Each model has its default settings, but for what the command says and for the start."
     caption = "Only those in which the models differ."
     table = Table("Parameters", caption, tuple(differ), rows, "model", "g", best="")
     return Section("Settings", (text, f"The same for all: {shared}."), (table,))

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lognmf.comparison import Row, filled_columns
+from lognmf.comparison import SPREAD, Row, filled_columns
 from lognmf.grid.select import LOOKED_AT, standings
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ _CRITERIA = {
     "balanced_modularity": "neighbours that stay together, at no more cut and no less balance than the start",
 }
 """Criteria of a choice in words."""
+
+_ELSEWHERE = ("start", "purity")
+"""Columns of a comparison that do not fit on the screen; the page has them."""
 
 _BEST = 5
 """Settings of a grid that are shown, besides the worst."""
@@ -94,11 +97,11 @@ def fit_progress(model: Any, name: str, console: Console) -> Iterator[None]:
 
 
 class ComparisonProgress:
-    """Two bars: the models done out of ``total``, and the iterations of the model being fitted."""
+    """Two bars: the fits done out of ``total``, and the iterations of the model being fitted."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self.progress = progress
-        self.models = progress.add_task("all", total=total, unit="models")
+        self.fits = progress.add_task("all", total=total, unit="fits")
         self.fit: TaskID | None = None
 
     def start(self, name: str, model: Any) -> None:
@@ -113,7 +116,7 @@ class ComparisonProgress:
             model.set_callbacks()
         if self.fit is not None:
             self.progress.remove_task(self.fit)
-        self.progress.advance(self.models)
+        self.progress.advance(self.fits)
 
 
 @contextmanager
@@ -185,19 +188,35 @@ def tried(tuned: Tuned) -> Table:
 
 
 def ranking(rows: Sequence[Row]) -> Table:
-    """The models of a comparison, one per line, without the columns in which no model has a value."""
-    columns = filled_columns(rows)
-    table = Table("model", box=None, pad_edge=False, collapse_padding=True)
-    for title in columns:
+    """The methods of a comparison, one per line, without the columns in which none has a value.
+
+    The score by which they are sorted is followed by its spread over the seeds.
+    """
+    table = Table("method", box=None, pad_edge=False, collapse_padding=True)
+    shown: list[tuple[str, str]] = []
+    for title, column in filled_columns(rows).items():
+        if title in _ELSEWHERE:
+            continue
         table.add_column(title, justify="right", min_width=5)
+        if column.field in SPREAD and not any(field in SPREAD for field, _ in shown) and rows[0].seeds > 1:
+            table.add_column("±", justify="right", min_width=5)
+            shown += [(column.field, column.form), (f"{column.field}_std", ".3f")]
+        else:
+            shown.append((column.field, column.form))
     for row in rows:
-        values = [(getattr(row, column.field), column.form) for column in columns.values()]
-        table.add_row(row.model, *("-" if value is None else f"{value:{form}}" for value, form in values))
+        table.add_row(row.model, *(_number(getattr(row, field), form) for field, form in shown))
     return table
 
 
+def _number(value: Any, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
 def notes(rows: Sequence[Row], n_clusters: int) -> Iterator[str]:
-    """Which models of a comparison failed and why, and which have fewer clusters than requested."""
+    """From where the models started, which methods failed and why, and which have fewer clusters."""
+    starts = dict.fromkeys(row.start for row in rows if row.start is not None)
+    seeds = f"means over {rows[0].seeds} seeds" if rows[0].seeds > 1 else "one seed"
+    yield f"Start of the models: {', '.join(starts)}; {seeds}."
     for row in rows:
         if row.error is not None:
             yield f"{row.model}: {row.error}"

@@ -226,7 +226,7 @@ def _results(run: Run) -> dict[str, Any]:
         "reconstruction_err": model.reconstruction_err_,
         "sparseness_U": metrics.hoyer_sparseness(model.components_),
         "sparseness_V": metrics.hoyer_sparseness(model.embedding_),
-        "outliers": int((model.outlier_share_ > 0).sum()) if hasattr(model, "outlier_share_") else None,
+        "outliers": int(to_numpy(model.is_outlier_).sum()) if hasattr(model, "is_outlier_") else None,
         "cluster_sizes": np.bincount(run.labels),
     }
     if y is None:
@@ -252,7 +252,12 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
         tables = {"labels": labels, "history": model.history_}
         if hasattr(model, "outlier_share_"):
             share = to_numpy(model.outlier_share_)
-            tables["outliers"] = {"sample": sample, "share": share, "norm": to_numpy(model.outlier_norm_)}
+            tables["outliers"] = {
+                "sample": sample,
+                "outlier": to_numpy(model.is_outlier_).astype(int),
+                "share": share,
+                "norm": to_numpy(model.outlier_norm_),
+            }
         # Parts with the largest share of the sum of V Uᵀ first.
         order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
         figures = {
@@ -275,7 +280,7 @@ def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, 
     with _new_folder(folder, force=force) as fresh:
         figures = {"comparison": plots.comparison(rows)}
         if shape is not None:
-            fitted = [row.model for row in rows if row.error is None]
+            fitted = [row.model for row in rows if row.error is None and row.model in comparison.models]
             parts = {name: to_numpy(comparison.models[name].components_) for name in fitted}
             figures["parts"] = plots.parts_of_models(parts, shape)
         _write(fresh, {"comparison": _columns([vars(row) for row in rows])}, figures, summary)

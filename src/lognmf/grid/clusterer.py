@@ -161,8 +161,11 @@ class NMFClustering(ClusterMixin, BaseEstimator):
             If X or a parameter cannot be used; the message says what to do.
         """
         self._check_parameters()
+        return self._fit(read_samples(X, estimator=self))
+
+    def _fit(self, samples: Samples, graphs: Graphs | None = None) -> Self:
+        """The fit itself, on data that were read; ``graphs`` are those of the same samples in NumPy."""
         estimator = self._estimator()
-        samples = read_samples(X, estimator=self)
         data = check_samples(self, samples, reset=True)
         check_clusters(self.n_clusters, None, data.shape[0])
         k = int(self.n_clusters)
@@ -170,7 +173,7 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         estimator._check_parameters()
         samples = replace(samples, data=InMemory(place(data.X, self.device, None), None))
         known = to_numpy(data.X) if is_torch(data.X) else data.X
-        graphs = Graphs(known)
+        graphs = Graphs(known) if graphs is None else graphs
         estimator._check_data(samples.data, graphs)
 
         # A graph in which everybody is everybody's neighbour tells nothing.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.cluster import SpectralClustering
 
-from lognmf.clustering import cluster
+from lognmf.clustering import cluster, spectral_clustering
 from lognmf.models import MODELS
 
 if TYPE_CHECKING:
@@ -62,12 +60,7 @@ def _kmeans(samples: Samples, seed: int) -> np.ndarray:
 
 def _spectral(samples: Samples, seed: int) -> np.ndarray:
     """Spectral clustering of the graph that the models use."""
-    model = SpectralClustering(samples.classes, affinity="precomputed", random_state=seed, n_init=10)
-    with warnings.catch_warnings():
-        # A disconnected graph is fine: each component is a cluster or a union of some.
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")
-        warnings.filterwarnings("ignore", message="Number of distinct clusters")
-        return model.fit_predict(samples.W)
+    return spectral_clustering(samples.W, samples.classes, seed)
 
 
 RIVALS: dict[str, Callable[[Samples, int], np.ndarray]] = {

@@ -67,13 +67,16 @@ def comparison(rows: Sequence[Any]) -> Figure:
 
 
 def _draw_scores(axes: Axes, rows: Sequence[Any]) -> None:
-    """Three bars for each model; the accuracy, by which the models are sorted, in numbers."""
+    """Three bars for each method; the accuracy, by which they are sorted, in numbers and with its spread."""
     for place, (name, colour) in enumerate(_SCORES.items()):
         heights = [getattr(row, name.lower()) for row in rows]
         y = np.arange(len(rows)) + 0.26 * (place - 1)
         axes.barh(y, heights, height=0.26, color=colour, label=name)
         if place == 0:
-            _write_beside(axes, heights, y, (f"{height:.3f}" for height in heights))
+            spread = [getattr(row, "accuracy_std", None) or 0.0 for row in rows]
+            axes.errorbar(heights, y, xerr=spread, fmt="none", ecolor=DARK, elinewidth=1)
+            ends = [height + one for height, one in zip(heights, spread, strict=True)]
+            _write_beside(axes, ends, y, (f"{height:.3f}" for height in heights))
     axes.set_xlim(0, 1)
     axes.set_xlabel("agreement with the true labels")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=9)
@@ -90,7 +93,7 @@ def _draw_seconds(axes: Axes, seconds: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
     axes.tick_params(axis="x", which="minor", color="0.8")
-    axes.set_xlabel("seconds per fit (log scale)")
+    axes.set_xlabel("seconds to the clusters (log scale)")
     words = [f"{value:.2g}" if value < 99 else f"{value:.0f}" for value in seconds]
     _write_beside(axes, shown, range(len(shown)), words, gap=7)
 
