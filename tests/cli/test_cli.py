@@ -301,7 +301,7 @@ def test_the_data_are_checked_once_before_they_are_scaled(run, X, monkeypatch):
 def test_without_labels_the_cut_decides(run, here, X):
     code, out, _ = run("compare", "x.npy", *QUICK, "--out", "r")
     assert code == 0
-    assert out.split()[:4] == ["method", "cut", "±", "sparse"]
+    assert out.split()[:4] == ["method", "cut", "±", "seconds"]
     cuts = [row["normalized_cut"] for row in summary(here / "r")["results"]]
     assert cuts == sorted(cuts)
     assert {row["accuracy"] for row in table(here / "r")} == {""}

@@ -161,6 +161,27 @@ class TestEstimator:
         assert capsys.readouterr().err.count("modularity") == 5
 
 
+class TestNumberOfClusters:
+    def test_is_that_of_the_most_modular_clustering(self, X):
+        clusterer = NMFClustering("auto", random_state=0).fit(X)
+        assert (clusterer.n_clusters_, clusterer.components_.shape) == (3, (3, 12))
+        assert metrics.clustering_accuracy(GROUPS, clusterer.labels_) == 1
+        assert NMFClustering(4).fit(X).n_clusters_ == 4
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 4])
+    def test_of_very_few_samples(self, rng, n):
+        clusterer = NMFClustering("auto", random_state=0).fit(rng.random((n, 3)))
+        assert clusterer.labels_.max() < clusterer.n_clusters_ <= max(1, n - 1)
+
+    def test_says_why(self, X, capsys):
+        NMFClustering("auto", random_state=0, verbose=1).fit(X)
+        assert "3 clusters of the neighbour graph have modularity" in capsys.readouterr().err
+
+    def test_other_words_are_refused(self, X):
+        with pytest.raises(ValueError, match="n_clusters must be an integer >= 1 or \"auto\"; got 'many'"):
+            NMFClustering("many").fit(X)
+
+
 class TestEffort:
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch):

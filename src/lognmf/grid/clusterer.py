@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -19,6 +20,7 @@ from lognmf.core.arrays import is_torch, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
 from lognmf.grid.candidates import Candidates, Clustering
+from lognmf.grid.components import most_modular
 from lognmf.grid.plan import check_clusters, check_model, place
 from lognmf.grid.tune import default_grid, tune
 from lognmf.models.starts import NEIGHBOURS, near_clusters
@@ -42,6 +44,12 @@ SETTINGS = {"LS-NMF": _WEIGHTS, "RLS-NMF": {**_WEIGHTS, "gamma": 1.0}}
 VOTERS = 3
 """Neighbours that decide on the cluster of a new sample: with five, classes of few samples lose theirs."""
 
+AUTO = "auto"
+"""The number of clusters is to be chosen."""
+
+MOST_CLUSTERS = 30
+"""The largest number that is tried then."""
+
 EFFORTS = {"quick": 1, "grid": 3}
 """Numbers of seeds by effort."""
 
@@ -56,8 +64,9 @@ class NMFClustering(ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, and of components of the model.
+    n_clusters : int or "auto", default=8
+        Number of clusters, and of components of the model. "auto": from 2 to 30, the smallest whose spectral
+        clustering is about as modular as any; a guess, as `choose_components` with ``by="modularity"``.
     model : estimator, or a name in `MODELS`, default="LS-NMF"
         The factorisation. An estimator is fitted with its own parameters, but for ``n_components`` and
         ``random_state``; a name stands for ten updates with weights that suit samples of unit norm.
@@ -87,6 +96,8 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         The factorisation, fitted from these clusters or the one whose codes they are clusters of.
     components_, embedding_ : ndarrays of shape (k, p) and (n, k)
         Its parts, and its codes of the samples.
+    n_clusters_ : int
+        Number of clusters that were sought: ``n_clusters``, or the number chosen.
     rows_ : list of dict
         What was tried: ``candidate``, ``seed``, ``modularity``, ``balance``, ``normalized_cut``, ``clusters``
         and ``seconds`` of each, and whether it was ``chosen``.
@@ -117,7 +128,7 @@ class NMFClustering(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Literal["auto"] = 8,
         *,
         model: Any = "LS-NMF",
         effort: Literal["quick", "grid"] = "quick",
@@ -167,20 +178,20 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         """The fit itself, on data that were read; ``graphs`` are those of the same samples in NumPy."""
         estimator = self._estimator()
         data = check_samples(self, samples, reset=True)
-        check_clusters(self.n_clusters, None, data.shape[0])
-        k = int(self.n_clusters)
-        estimator.set_params(n_components=k)
+        if not isinstance(self.n_clusters, str):
+            check_clusters(self.n_clusters, None, data.shape[0])
         estimator._check_parameters()
         samples = replace(samples, data=InMemory(place(data.X, self.device, None), None))
         known = to_numpy(data.X) if is_torch(data.X) else data.X
         graphs = Graphs(known) if graphs is None else graphs
-        estimator._check_data(samples.data, graphs)
-
         # A graph in which everybody is everybody's neighbour tells nothing.
         n_neighbors = min(self.n_neighbors, max(1, (data.shape[0] - 1) // 2))
-        candidates = Candidates(known, k, graphs, n_neighbors, self.time_limit, self.verbose)
         count = EFFORTS[self.effort] if self.n_init is None else self.n_init
         seeds = generator(self.random_state).randint(2**31 - 1, size=count).tolist()
+        k = self.n_clusters_ = self._number(graphs, n_neighbors, seeds[0])
+        estimator.set_params(n_components=k)
+        estimator._check_data(samples.data, graphs)
+        candidates = Candidates(known, k, graphs, n_neighbors, self.time_limit, self.verbose)
         for seed in seeds:
             candidates.add_families(seed)
         chosen = candidates.best
@@ -239,7 +250,11 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         return self._estimator()._sparse
 
     def _check_parameters(self) -> None:
-        check_integer("n_clusters", self.n_clusters, 1)
+        if not isinstance(self.n_clusters, str):
+            check_integer("n_clusters", self.n_clusters, 1)
+        elif self.n_clusters != AUTO:
+            msg = f'n_clusters must be an integer >= 1 or "auto"; got {self.n_clusters!r}.'
+            raise ValueError(msg)
         check_choice("effort", self.effort, EFFORTS)
         check_integer("n_neighbors", self.n_neighbors, 1)
         if self.n_init is not None:
@@ -255,6 +270,18 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         if isinstance(self.model, str):
             estimator.set_params(**SETTINGS.get(self.model, {"max_iter": UPDATES}))
         return estimator
+
+    def _number(self, graphs: Graphs, n_neighbors: int, seed: int) -> int:
+        """The number of clusters: as given, or chosen."""
+        if not isinstance(self.n_clusters, str):
+            return int(self.n_clusters)
+        ks = range(2, min(MOST_CLUSTERS, graphs.X.shape[0] - 1) + 1)
+        if not ks:
+            return 1
+        best, reason = most_modular(graphs.knn(n_neighbors), ks, seed)
+        if self.verbose:
+            print(reason, file=sys.stderr)  # noqa: T201
+        return best
 
     def _try_grid(
         self, candidates: Candidates, estimator: Any, samples: Samples, seeds: list[int], chosen: Clustering

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -168,9 +168,19 @@ def choose_components(
         fits = [report.told(fitted) for fitted in held_out_path(X, held_out, unknown, ks, rng)][::-1]
         columns |= _evidence(fits, _variance(X, unknown))
         n_outliers = len(strange)
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows = _rows(columns)
     best, reason = RECOMMENDATIONS[by](rows)
     return ComponentChoice(best, reason, rows, by, n_outliers)
+
+
+def most_modular(W: sp.csr_array, ks: Sequence[int], random_state: Any) -> tuple[int, str]:
+    """The number of clusters that ``by="modularity"`` recommends for the graph ``W`` (n, n), and why."""
+    columns = {"k": ks, **graph_evidence(W, ks, with_modularity=True, random_state=random_state)}
+    return RECOMMENDATIONS["modularity"](_rows(columns))
+
+
+def _rows(columns: Mapping[str, Iterable[Any]]) -> Rows:
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 # Arguments and data ------------------------------------------------------------------------

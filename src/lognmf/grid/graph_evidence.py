@@ -12,6 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering.kmeans import cluster
+from lognmf.core.parallel import limited
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.metrics import modularity
 
@@ -53,7 +54,8 @@ def _leading(W: sp.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:
     scale = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
     walk = sp.csr_array(W.multiply(scale[:, None]).multiply(scale))
     if n <= DENSE:
-        values, vectors = scipy.linalg.eigh(walk.toarray(), subset_by_index=[n - count, n - 1])
+        with limited():  # where other programs use the cores, a second thread costs many times what it saves
+            values, vectors = scipy.linalg.eigh(walk.toarray(), subset_by_index=[n - count, n - 1])
     else:
         try:
             values, vectors = eigsh(walk, count, which="LA", v0=scale, rng=ARPACK_SEED)
