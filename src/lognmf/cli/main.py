@@ -1,4 +1,4 @@
-"""The command line: ``lognmf fit DATA -k 10``, ``compare DATA``, ``reproduce`` and ``data list``."""
+"""The command line: ``lognmf fit DATA -k 10``, ``cluster``, ``compare``, ``reproduce`` and ``data list``."""
 
 import shlex
 import signal
@@ -65,6 +65,7 @@ def _app() -> Any:
 
     from lognmf import __version__
     from lognmf.cli import data
+    from lognmf.cli.cluster import cluster
     from lognmf.cli.compare import compare
     from lognmf.cli.fit import fit
     from lognmf.cli.reproduce import reproduce
@@ -83,7 +84,7 @@ def _app() -> Any:
 
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
     app.callback()(lognmf)
-    for command in (fit, compare, reproduce):
+    for command in (fit, cluster, compare, reproduce):
         app.command()(command)
     app.add_typer(data.app(), name="data")
     return app

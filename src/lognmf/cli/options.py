@@ -62,7 +62,8 @@ def check_seed(seed: int) -> None:
 
 _SAME_NAME = (
     "alpha", "beta", "gamma", "lam", "penalty", "loss", "row_norm", "init", "solver", "unit_components",
-    "max_iter", "tol", "models", "seeds", "resize", "preset", "datasets", "executor", "jobs",
+    "max_iter", "tol", "models", "effort", "time_limit", "seeds", "resize", "preset", "datasets", "executor",
+    "jobs",
 )  # fmt: skip
 
 OPTIONS = {

@@ -138,21 +138,46 @@ def grid_progress(
 
 def results(summary: Mapping[str, Any]) -> Table:
     """The results of a fit, from the entry ``results`` of its summary."""
-    sizes = summary["cluster_sizes"]
-    few = " ".join(map(str, sizes)) if len(sizes) <= 20 else f"{min(sizes)} to {max(sizes)}"
-    rows = {
+    about = {
         "objective": f"{summary['objective']:.6g}",
         "iterations": f"{summary['iterations']} ({summary['stop_reason'].replace('_', ' ')})",
         "sparseness of U": f"{summary['sparseness_U']:.3f}",
         "sparseness of V": f"{summary['sparseness_V']:.3f}",
-        "outliers": None if summary["outliers"] is None else f"{summary['outliers']} of {sum(sizes)}",
-        "clusters": f"{len(sizes)}, of sizes {few}",
     }
-    rows |= {name: f"{summary[name]:.3f}" for name in ("accuracy", "nmi", "purity") if name in summary}
+    if summary["outliers"] is not None:
+        about["outliers"] = f"{summary['outliers']} of {sum(summary['cluster_sizes'])}"
+    return _listed(about | _clusters(summary))
+
+
+def clusters(summary: Mapping[str, Any]) -> Table:
+    """The clusters alone."""
+    return _listed(_clusters(summary))
+
+
+def _clusters(summary: Mapping[str, Any]) -> dict[str, str]:
+    sizes = summary["cluster_sizes"]
+    few = " ".join(map(str, sizes)) if len(sizes) <= 20 else f"{min(sizes)} to {max(sizes)}"
+    scores = {name: f"{summary[name]:.3f}" for name in ("accuracy", "nmi", "purity") if name in summary}
+    return {"clusters": f"{len(sizes)}, of sizes {few}"} | scores
+
+
+def _listed(values: Mapping[str, str]) -> Table:
+    """A name and a value per line."""
     table = Table(box=None, show_header=False, pad_edge=False)
-    for key, value in rows.items():
-        if value is not None:
-            table.add_row(key.replace("nmi", "NMI"), value)
+    for key, value in values.items():
+        table.add_row(key.replace("nmi", "NMI"), value)
+    return table
+
+
+def candidates(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Clusterings that were tried, the most modular first; that which was kept is marked."""
+    table = Table("clustering", box=None, pad_edge=False, collapse_padding=True)
+    for title in ("modularity", "cut", "balance", "seconds", ""):
+        table.add_column(title, justify="right")
+    for row in sorted(rows, key=lambda row: -row["modularity"]):
+        numbers = (f"{row[name]:.3f}" for name in ("modularity", "normalized_cut", "balance"))
+        kept = "kept" if row["chosen"] else ""
+        table.add_row(row["candidate"], *numbers, f"{row['seconds']:.2f}", kept)
     return table
 
 

@@ -50,6 +50,7 @@ FILES = (
     "embedding.png",
     "tuning.csv",
     "sensitivity.png",
+    "candidates.csv",
 )
 """Everything the result folder of a fit can hold."""
 
@@ -67,7 +68,8 @@ class Run:
     """A fitted model, the clusters of its samples, and how both were computed.
 
     ``settings`` is what the user asked for besides the model's own parameters, ``source`` has the paths
-    and hashes of the data, ``command`` is the command line, and ``tuning`` says how weights were chosen.
+    and hashes of the data, ``command`` is the command line, ``tuning`` says how weights were
+    chosen, and ``tried`` has a row for each clustering that was tried.
     """
 
     data: Dataset
@@ -77,6 +79,7 @@ class Run:
     source: Mapping[str, Any]
     command: str
     tuning: Tuned | None = None
+    tried: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,6 +272,8 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
             tables["tuning"] = _columns(tuning.rows)
             ranked = standings(tuning.rows, tuning.by)
             figures["sensitivity"] = plots.sensitivity(tuning.rows, tuning.by, ranked=ranked)
+        if run.tried:
+            tables["candidates"] = _columns(run.tried)
         _write(fresh, tables, figures, summarize(run))
     return Path(folder).resolve()
 

@@ -1,0 +1,89 @@
+"""``lognmf cluster``: clusters of one data set without labels, and parts that go with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lognmf.cli import options
+from lognmf.cli.options import interruptible, worded
+from lognmf.models import MODELS
+from lognmf.reading import printable
+
+_NAMES = {name.lower(): name for name in MODELS}
+
+
+def cluster(
+    context: typer.Context,
+    file: options.File,
+    clusters: Annotated[
+        str,
+        typer.Option(
+            "--clusters", "-k", metavar="K|auto", help="Number of clusters; auto chooses one, up to 30."
+        ),
+    ],
+    effort: Annotated[
+        str, typer.Option(help="quick makes one fit; grid also tries many weights, from three seeds.")
+    ] = "quick",
+    model: Annotated[
+        str, typer.Option(help=f"The model that goes with the clusters, one of {options.MODEL_NAMES}.")
+    ] = "ls-nmf",
+    n_neighbors: Annotated[int, typer.Option("--neighbors", help="Neighbours per sample in the graph.")] = 5,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Try nothing new after this time.")
+    ] = None,
+    seed: options.Seed = 0,
+    labels: options.Labels = None,
+    scale: options.Scale = True,
+    image_shape: options.ImageShape = None,
+    resize: options.Resize = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-clusters")
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Cluster the samples of a data matrix without labels and write a result folder.
+
+    Spectral clusterings, k-means and the codes of a factorisation are compared by the modularity of the
+    neighbour graph, and the best is kept. True labels, if given, are used for scores only.
+    """
+    with interruptible():
+        from lognmf.cli import show
+        from lognmf.cli.read import load
+        from lognmf.cli.write import Run, check_folder, summarize, write_results
+        from lognmf.grid.clusterer import NMFClustering
+
+        console = Console(stderr=True)
+        with worded(ValueError, OSError, FloatingPointError, MemoryError):
+            options.check_seed(seed)
+            if model.lower() not in _NAMES:
+                msg = f"--model must be one of {options.MODEL_NAMES}; got {model!r}."
+                raise ValueError(msg)
+            clusterer = NMFClustering(
+                int(clusters) if clusters.isdecimal() else clusters,  # type: ignore[arg-type]
+                model=_NAMES[model.lower()],
+                effort=effort,  # type: ignore[arg-type]
+                n_neighbors=n_neighbors,
+                time_limit=time_limit,
+                random_state=seed,
+                verbose=1,
+            )
+            clusterer._check_parameters()
+            folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
+            data, source = load(file, labels, image_shape, resize, [clusterer._estimator()], scale=scale)
+            n, p = data.X.shape
+            typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
+            clusterer.fit(data.X)
+        with worded(OSError), console.status("drawing and writing"):
+            asked = {"seed": seed, "normalize": scale, "labels": labels, "image_shape": data.image_shape}
+            asked |= {"clusters": clusterer.n_clusters_, "clusterer": clusterer.get_params(deep=False)}
+            run = Run(
+                data, clusterer.model_, clusterer.labels_, asked, source, context.obj, tried=clusterer.rows_
+            )
+            write_results(folder, run, force=force)
+    Console().print(show.candidates(clusterer.rows_), "")
+    Console().print(show.clusters(summarize(run)["results"]))
+    typer.echo(f"Results are in {printable(str(folder))}")
