@@ -11,14 +11,13 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.preprocessing import normalize
 
 import lognmf
-from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, load_model
+from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, load_model, normalize
 from lognmf.cli import fit, options, read
 from lognmf.cli import main as cli
+from lognmf.cli.folder import COMPARISON_FILES
 from lognmf.cli.options import OPTIONS
-from lognmf.cli.write import COMPARISON_FILES, FILES
 from lognmf.comparison import REFERENCES, compare
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
@@ -26,6 +25,10 @@ from lognmf.models.base import FactorModel
 
 blank = pytest.mark.usefixtures("no_pictures")
 HAS_CALLBACKS = hasattr(RobustLogSparseNMF, "set_callbacks")
+FITTED = {
+    "summary.json", "factors.npz", "model.npz", "labels.csv", "outliers.csv", "history.csv", "parts.csv",
+    "codes.csv", "convergence.png", "parts.png", "embedding.png",
+}  # fmt: skip
 QUICK = ["-k", "3", "--max-iter", "20"]
 ONLY_TABLE = ["comparison.csv", "comparison.png", "index.html", "summary.json"]
 
@@ -66,7 +69,7 @@ def table(folder):
 def test_digits(run, here):
     code, out, err = run("fit", "digits", *QUICK, "--clusters", 10, "--out", "demo")
     assert code == 0
-    assert {path.name for path in (here / "demo").iterdir()} == set(FILES) - {"tuning.csv", "sensitivity.png"}
+    assert {path.name for path in (here / "demo").iterdir()} == FITTED
     shown = {" ".join(line.split()[:-1]): line.split()[-1] for line in out.splitlines()}
     results = summary(here / "demo")["results"]
     assert shown["objective"] == f"{results['objective']:.6g}"
@@ -499,7 +502,7 @@ def test_missing_entries_are_left_out(run, here, X, scale):
     np.save("x.npy", X)
     code, _, err = run("fit", "x.npy", *QUICK, "--model", "wnmf", "--out", "r", *scale)
     assert code == 0, err
-    known = X if scale else X / np.sqrt(np.nansum(X**2, axis=1, keepdims=True))
+    known = X if scale else normalize(X)
     expected = MODELS["WNMF"](3, max_iter=20, random_state=0).fit(known)
     assert load_model(here / "r" / "model.npz").objective_ == pytest.approx(expected.objective_, rel=1e-10)
     code, out, _ = run("compare", "x.npy", *QUICK, "--models", "wnmf,nmf", "--out", "c", *scale)

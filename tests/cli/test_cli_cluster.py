@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lognmf import NMFClustering, load_model, normalize
-from lognmf.cli.write import FILES
+from lognmf.cli.folder import FILES
 
 GROUPS = np.repeat(["a", "b", "c"], 12)
 blank = pytest.mark.usefixtures("no_pictures")

@@ -1,22 +1,30 @@
 """Readers: every format gives back what was written, and refuses in a sentence what it cannot read."""
 
 import csv
+import gzip
 import shutil
 import struct
+import sys
+import warnings
 import zipfile
 
+import anndata
+import h5py
 import numpy as np
+import openpyxl
+import pandas
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import scipy.io
 import scipy.sparse as sp
+import zarr
 from PIL import Image
 
 from lognmf import datasets
 from lognmf.cli import apart
-from lognmf.cli.formats import FORMATS
-from lognmf.cli.read import read_data
+from lognmf.cli.formats import FORMATS, ending
+from lognmf.cli.read import Reading, read_data
 
 NAMES = ("alpha", "b c", "δ")
 
@@ -39,20 +47,59 @@ def write_rows(path, rows, delimiter=","):
 
 def write(path, X):
     """``X`` in the format of ``path``, with names where the format has them."""
-    kind = path.suffix
-    if kind in (".csv", ".tsv"):
-        return write_rows(path, [NAMES, *X.tolist()], "\t" if kind == ".tsv" else ",")
-    if kind == ".parquet":
+    kind = ending(path)
+    table = [NAMES, *X.tolist()]
+    if kind in (".csv", ".tsv", ".txt"):
+        return write_rows(path, table, "," if kind == ".csv" else "\t")
+    if kind.endswith(".gz"):
+        plain = write(path.with_suffix(""), X)
+        path.write_bytes(gzip.compress(plain.read_bytes()))
+    elif kind == ".parquet":
         pa.parquet.write_table(pa.table({name: X[:, j] for j, name in enumerate(NAMES)}), path)
+    elif kind in (".xlsx", ".xls", ".ods"):
+        write_sheet(path, table)
     elif kind == ".npy":
         np.save(path, X)
     elif kind == ".npz":
         np.savez(path, X)
     elif kind == ".mat":
         scipy.io.savemat(path, {"fea": X})
+    elif kind == ".h5ad":
+        cells(X).write_h5ad(path)
+    elif kind == ".h5":
+        write_tenx(path, X)
     else:
         scipy.io.mmwrite(path, sp.coo_array(X))
     return path
+
+
+def write_sheet(path, rows):
+    """A workbook; calamine tells the format by the content, so that xlsx serves for the others."""
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(list(row))
+    book.save(path.with_suffix(".xlsx"))
+    path.with_suffix(".xlsx").rename(path)
+
+
+def cells(X):
+    """An AnnData object of the samples."""
+    names = pandas.DataFrame({"symbol": [name.upper() for name in NAMES]}, index=list(NAMES))
+    kinds = pandas.DataFrame({"kind": list("uvuuvvu")}, index=[f"cell {i}" for i in range(len(X))])
+    return anndata.AnnData(X, kinds, names, layers={"doubled": sp.csr_matrix(2 * X)})
+
+
+def write_tenx(path, X):
+    """An h5 file as 10x Genomics writes it: genes × cells, by columns."""
+    M = sp.csr_array(X)
+    with h5py.File(path, "w") as file:
+        group = file.create_group("matrix")
+        parts = {"data": M.data, "indices": M.indices, "indptr": M.indptr, "shape": M.shape[::-1]}
+        for name, values in parts.items():
+            group[name] = values
+        group["barcodes"] = [f"cell {i}" for i in range(len(X))]
+        group["features/id"] = [f"id {j}" for j in range(len(NAMES))]
+        group["features/name"] = list(NAMES)
 
 
 # Round trips ---------------------------------------------------------------------------
@@ -66,8 +113,11 @@ def test_every_format_round_trips(tmp_path, X, ending):
     assert table.name == "my data"
     assert table.y is None
     assert table.image_shape is None
-    assert table.feature_names == (NAMES if ending in (".csv", ".tsv", ".parquet") else None)
-    assert isinstance(table.X, sp.csr_array) == (ending == ".mtx")
+    arrays = (".npy", ".npz", ".mat", ".mtx", ".mtx.gz")
+    assert table.feature_names == (None if ending in arrays else NAMES)
+    named = ending in (".h5ad", ".h5")
+    assert table.sample_names == (tuple(f"cell {i}" for i in range(7)) if named else None)
+    assert isinstance(table.X, sp.csr_array) == (ending in (".mtx", ".mtx.gz", ".h5"))
 
 
 def test_endings_may_be_capital(tmp_path, X):
@@ -81,13 +131,13 @@ def test_digits():
     assert table.image_shape == (8, 8)
     assert table.name == "digits"
     assert sorted(set(table.y)) == list(range(10))
-    np.testing.assert_array_equal(read_data("digits", "target").y, table.y)
+    np.testing.assert_array_equal(read_data("digits", Reading("target")).y, table.y)
 
 
 def test_digits_with_labels_of_ones_own(tmp_path):
     path = tmp_path / "even.txt"
     path.write_text("\n".join(["odd", "even"] * 898 + ["odd"]))
-    assert set(read_data("digits", path).y) == {"odd", "even"}
+    assert set(read_data("digits", Reading(str(path))).y) == {"odd", "even"}
 
 
 @pytest.mark.parametrize("name", ["yale", "Yale", "pendigits"])
@@ -123,7 +173,7 @@ def test_a_folder_of_pictures(pictures):
 def test_a_folder_of_pictures_with_labels_of_ones_own(pictures):
     labels = pictures.with_name("labels.txt")
     labels.write_text("\n".join("abcabc"))
-    assert "".join(read_data(pictures, labels).y) == "abcabc"
+    assert "".join(read_data(pictures, Reading(labels)).y) == "abcabc"
 
 
 def test_an_archive_of_pictures(pictures):
@@ -184,6 +234,126 @@ def test_dense_mtx(tmp_path, X):
     np.testing.assert_allclose(table.X, X)
 
 
+# Cells and stores ----------------------------------------------------------------------
+
+
+def test_anndata_has_labels_layers_and_names(tmp_path, X):
+    path = write(tmp_path / "x.h5ad", X)
+    table = read_data(path, Reading("kind", layer="doubled", features="symbol"))
+    np.testing.assert_allclose(table.X.toarray(), 2 * X)
+    assert table.feature_names == ("ALPHA", "B C", "Δ")
+    assert "".join(table.y) == "uvuuvvu"
+    assert read_data(path, Reading(index="kind")).sample_names == tuple("uvuuvvu")
+    raw = cells(X)
+    raw.raw = raw.copy()
+    raw = raw[:, :2]
+    raw.copy().write_h5ad(tmp_path / "raw.h5ad")
+    assert read_data(tmp_path / "raw.h5ad").X.shape == (7, 2)
+    assert read_data(tmp_path / "raw.h5ad", Reading(layer="raw")).feature_names == NAMES
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"layer": "tripled"}, r"has no layer 'tripled': it has doubled\."),
+        ({"labels": "sort"}, r"'sort' are neither a column or array of .* \(kind\) nor a file"),
+        ({"index": "who"}, "no column 'who' with the names of the samples among its obs"),
+        ({"features": "gene"}, "no column 'gene' with the names of the features among its var"),
+    ],
+)
+def test_what_anndata_does_not_have(tmp_path, X, given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        read_data(write(tmp_path / "x.h5ad", X), Reading(**given))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("genes", ["features.tsv", "genes.tsv"])
+def test_a_folder_of_10x_genomics(tmp_path, X, packed, genes):
+    folder = tmp_path / "filtered_feature_bc_matrix"
+    folder.mkdir()
+    scipy.io.mmwrite(folder / "matrix.mtx", sp.coo_array(X.T))
+    write_rows(folder / genes, [[f"id {j}", "same" if j else "alpha", "Gene"] for j in range(3)], "\t")
+    write_rows(folder / "barcodes.tsv", [[f"cell {i}"] for i in range(7)], "\t")
+    if packed:
+        for file in list(folder.iterdir()):
+            (folder / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+            file.unlink()
+    table = read_data(folder)
+    np.testing.assert_allclose(table.X.toarray(), X)
+    assert table.feature_names == ("alpha", "same (id 1)", "same (id 2)")
+    assert table.sample_names == tuple(f"cell {i}" for i in range(7))
+    assert table.name == "filtered_feature_bc_matrix"
+
+
+def test_a_folder_of_10x_genomics_that_does_not_fit(tmp_path, X):
+    scipy.io.mmwrite(tmp_path / "matrix.mtx", sp.coo_array(X.T))
+    write_rows(tmp_path / "barcodes.tsv", [["one"]], "\t")
+    with pytest.raises(ValueError, match="has 1 barcodes for a matrix of 3 genes and 7 cells"):
+        read_data(tmp_path)
+
+
+def test_zarr(tmp_path, X, y):
+    zarr.save_array(tmp_path / "x.zarr", X)
+    np.testing.assert_array_equal(read_data(tmp_path / "x.zarr").X, X)
+    zarr.save_group(tmp_path / "g.zarr", X=X, y=y)
+    table = read_data(tmp_path / "g.zarr")
+    np.testing.assert_array_equal(table.X, X)
+    np.testing.assert_array_equal(table.y, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the formats of zarr
+        cells(X).write_zarr(tmp_path / "a.zarr")
+    table = read_data(tmp_path / "a.zarr", Reading("kind"))
+    np.testing.assert_array_equal(table.X, X)
+    assert ("".join(table.y), table.feature_names) == ("uvuuvvu", NAMES)
+
+
+def test_damaged_stores_are_refused_in_a_sentence(tmp_path, X):
+    for name in ("x.h5ad", "x.h5"):
+        path = write(tmp_path / name, X)
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
+        with pytest.raises(ValueError, match=f"{name} cannot be read as"):
+            read_data(path)
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["X"] = X
+    with pytest.raises(ValueError, match="it has 0 groups with a matrix of 10x Genomics, and must have one"):
+        read_data(tmp_path / "other.h5")
+
+
+@pytest.mark.parametrize("module", ["anndata", "h5py", "zarr", "python_calamine"])
+def test_a_package_that_is_not_there_is_named(tmp_path, X, monkeypatch, module):
+    zarr.save_array(tmp_path / "x.zarr", X)
+    file = {"anndata": "x.h5ad", "h5py": "x.h5", "zarr": "x.zarr", "python_calamine": "x.xlsx"}[module]
+    path = tmp_path / file if module == "zarr" else write(tmp_path / file, X)
+    monkeypatch.setitem(sys.modules, module, None)
+    name = module.replace("_", "-")
+    with pytest.raises(ValueError, match=rf'This file needs {name}: run pip install "lognmf\[\w+\]"'):
+        read_data(path)
+
+
+# Samples in columns, names in files ----------------------------------------------------
+
+
+def test_samples_in_columns(tmp_path, X, y):
+    path = write(tmp_path / "x.csv", X)
+    table = read_data(path, Reading(transpose=True))
+    np.testing.assert_allclose(table.X, X.T)
+    assert (table.sample_names, table.feature_names) == (NAMES, None)
+    assert sp.issparse(read_data(write(tmp_path / "x.mtx", X), Reading(transpose=True)).X)
+    np.savez(tmp_path / "x.npz", X=X, y=y)
+    with pytest.raises(ValueError, match="has labels of its rows, so its rows are the samples"):
+        read_data(tmp_path / "x.npz", Reading(transpose=True))
+
+
+def test_names_of_features_from_a_file(tmp_path, X):
+    path = write(tmp_path / "x.mtx", X)
+    (tmp_path / "names.tsv").write_text("a\tone\nb\ttwo\nc\tthree\n")
+    assert read_data(path, Reading(features=str(tmp_path / "names.tsv"))).feature_names == ("a", "b", "c")
+    (tmp_path / "names.tsv").write_text("a\nb\n")
+    with pytest.raises(ValueError, match="holds 2 names for the 3 features of"):
+        read_data(path, Reading(features=str(tmp_path / "names.tsv")))
+
+
 # Tables --------------------------------------------------------------------------------
 
 
@@ -217,10 +387,84 @@ def test_byte_order_mark(tmp_path):
     np.testing.assert_array_equal(read_data(path).X, [[1, 2], [3, 4]])
 
 
+@pytest.mark.parametrize("first", ["", "Unnamed: 0"])
+@pytest.mark.parametrize("names", [["a", "b"], ["r1", "r2"], [7, 9]])
+def test_a_first_column_without_a_name_has_those_of_the_rows(tmp_path, first, names):
+    rows = [[first, "x", "y"], [names[0], 1, 2], [names[1], 3, 4]]
+    table = read_data(write_rows(tmp_path / "x.csv", rows))
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+    assert table.sample_names == tuple(map(str, names))
+    assert table.feature_names == ("x", "y")
+
+
+def test_what_pandas_writes(tmp_path, X):
+    """Names of columns that are numbers, and a column of row numbers."""
+    frame = pandas.DataFrame(X)
+    frame.to_csv(tmp_path / "with.csv")
+    frame.to_csv(tmp_path / "without.csv", index=False)
+    for name in ("with.csv", "without.csv"):
+        table = read_data(tmp_path / name)
+        np.testing.assert_allclose(table.X, X)
+        assert table.feature_names == ("0", "1", "2")
+    assert read_data(tmp_path / "with.csv").sample_names == tuple("0123456")
+
+
+def test_names_of_samples_and_labels_apart(tmp_path):
+    rows = [["who", "a", "kind"], ["p", 1, "u"], ["q", 2, "v"]]
+    table = read_data(write_rows(tmp_path / "x.csv", rows), Reading("kind", index="who"))
+    assert (table.sample_names, table.y.tolist(), table.feature_names) == (("p", "q"), ["u", "v"], ("a",))
+    with pytest.raises(
+        ValueError, match="has no column 'whom' with the names of the samples; it has who, a, kind"
+    ):
+        read_data(tmp_path / "x.csv", Reading("kind", index="whom"))
+
+
+@pytest.mark.parametrize("kind", [".csv", ".txt"])
+def test_semicolons_and_decimal_commas(tmp_path, kind):
+    path = tmp_path / f"x{kind}"
+    path.write_text("a;b\n1,5;2\n-0,25;1e3\n")
+    table = read_data(path)
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [-0.25, 1000]])
+    assert table.feature_names == ("a", "b")
+    path.write_text("1,5;2,5\n3,5;4,5\n")
+    np.testing.assert_array_equal(read_data(path).X, [[1.5, 2.5], [3.5, 4.5]])
+    path.write_text("a;b\n1.5;2\n")
+    np.testing.assert_array_equal(read_data(path).X, [[1.5, 2]])
+
+
+@pytest.mark.parametrize("delimiter", ["\t", " ", ",", ";"])
+def test_text_files_are_cut_as_they_are_written(tmp_path, X, delimiter):
+    np.savetxt(tmp_path / "x.txt", X, delimiter=delimiter)
+    np.testing.assert_allclose(read_data(tmp_path / "x.txt").X, X)
+
+
+def test_semicolons_in_a_word_cut_nothing(tmp_path):
+    rows = [["a", "b; c"], [1, 2], [3, 4]]
+    assert read_data(write_rows(tmp_path / "x.csv", rows)).feature_names == ("a", "b; c")
+
+
+def test_one_column(tmp_path):
+    np.testing.assert_array_equal(read_data(write_rows(tmp_path / "x.csv", [["a"], [1], [2]])).X, [[1], [2]])
+
+
+def test_packed_text_may_not_unpack_to_too_much(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOGNMF_MAX_BYTES", "1000")
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"1,2\n" * 10_000))
+    with pytest.raises(ValueError, match=r"cannot be read as csv\.gz: it needs .* bytes of memory"):
+        read_data(tmp_path / "x.csv.gz")
+
+
+def test_a_workbook_with_words_and_labels(tmp_path):
+    write_sheet(tmp_path / "x.xlsx", [["who", "a", "b", "kind"], ["p", 1, 2.5, "u"], ["q", None, True, "v"]])
+    table = read_data(tmp_path / "x.xlsx", Reading("kind", index="who"))
+    np.testing.assert_array_equal(table.X, [[1, 2.5], [np.nan, 1]])
+    assert (table.sample_names, table.y.tolist(), table.name) == (("p", "q"), ["u", "v"], "x")
+
+
 @pytest.mark.parametrize("kinds", [["u", "v", "u"], [3, 1, 3]])
 def test_label_column(tmp_path, kinds):
     rows = [["a", "kind", "b"]] + [[i, kind, 2 * i] for i, kind in enumerate(kinds)]
-    table = read_data(write_rows(tmp_path / "x.csv", rows), "kind")
+    table = read_data(write_rows(tmp_path / "x.csv", rows), Reading("kind"))
     np.testing.assert_array_equal(table.X, [[0, 0], [1, 2], [2, 4]])
     assert table.feature_names == ("a", "b")
     assert table.y.tolist() == kinds
@@ -229,7 +473,7 @@ def test_label_column(tmp_path, kinds):
 def test_label_column_of_parquet(tmp_path):
     kinds = pa.array(["u", "v", "u"]).dictionary_encode()
     pa.parquet.write_table(pa.table({"a": [1.0, 2, 3], "kind": kinds}), tmp_path / "x.parquet")
-    table = read_data(tmp_path / "x.parquet", "kind")
+    table = read_data(tmp_path / "x.parquet", Reading("kind"))
     assert table.y.tolist() == ["u", "v", "u"]
     assert table.X.shape == (3, 1)
 
@@ -263,7 +507,7 @@ def test_a_named_matrix_wins_over_others(tmp_path, X):
 
 def test_labels_name_an_array(tmp_path, X, y):
     np.savez(tmp_path / "x.npz", X=X, y=y, kinds=y + 10)
-    np.testing.assert_array_equal(read_data(tmp_path / "x.npz", "kinds").y, y + 10)
+    np.testing.assert_array_equal(read_data(tmp_path / "x.npz", Reading("kinds")).y, y + 10)
 
 
 def test_an_array_called_y_that_is_no_label_is_left_alone(tmp_path, X):
@@ -274,19 +518,19 @@ def test_an_array_called_y_that_is_no_label_is_left_alone(tmp_path, X):
 def test_words_in_matlab_cells_are_labels(tmp_path, X):
     words = np.array([["u"], ["v"], ["u"], ["u"], ["v"], ["v"], ["u"]], dtype=object)
     scipy.io.savemat(tmp_path / "x.mat", {"X": X, "kind": words})
-    assert "".join(read_data(tmp_path / "x.mat", "kind").y) == "uvuuvvu"
+    assert "".join(read_data(tmp_path / "x.mat", Reading("kind")).y) == "uvuuvvu"
 
 
 @pytest.mark.parametrize("ending", [".txt", ".csv"])
 def test_label_file(tmp_path, X, ending):
     labels = tmp_path / f"kinds{ending}"
     labels.write_text("u\nv\nu\nu\nv\nv\nu\n\n")
-    assert "".join(read_data(write(tmp_path / "x.npy", X), labels).y) == "uvuuvvu"
+    assert "".join(read_data(write(tmp_path / "x.npy", X), Reading(labels)).y) == "uvuuvvu"
 
 
 def test_label_file_of_numbers(tmp_path, X, y):
     np.save(tmp_path / "y.npy", y[:, None])
-    table = read_data(write(tmp_path / "x.mtx", X), str(tmp_path / "y.npy"))
+    table = read_data(write(tmp_path / "x.mtx", X), Reading(str(tmp_path / "y.npy")))
     np.testing.assert_array_equal(table.y, y)
 
 
@@ -294,14 +538,14 @@ def test_a_column_wins_over_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kind").write_text("p\nq\n")
     path = write_rows(tmp_path / "x.csv", [["a", "kind"], [1, "u"], [2, "v"]])
-    assert read_data(path, "kind").y.tolist() == ["u", "v"]
+    assert read_data(path, Reading("kind")).y.tolist() == ["u", "v"]
 
 
 # Refusals ------------------------------------------------------------------------------
 
 
 def test_no_file(tmp_path):
-    told = r"no file .*gone\.csv: give a csv, .* file, a folder .*, or the name of a data set \(semeion, .*\)"
+    told = r"no file .*gone\.csv: give a csv, .* file, a zarr .*, or the name of a data set \(semeion, .*\)"
     with pytest.raises(FileNotFoundError, match=told):
         read_data(tmp_path / "gone.csv")
     with pytest.raises(FileNotFoundError, match="There is no file"):
@@ -313,7 +557,8 @@ def test_no_file(tmp_path):
 def test_unknown_ending(tmp_path):
     (tmp_path / "x.docx").touch()
     with pytest.raises(
-        ValueError, match=r"x\.docx is of no known format.*csv, tsv, parquet, npy, npz, mat or mtx"
+        ValueError,
+        match=r"x\.docx is of no known format.*csv, tsv, txt, parquet, .* or h5 file, a zarr store",
     ):
         read_data(tmp_path / "x.docx")
 
@@ -358,22 +603,22 @@ def test_dates_are_no_numbers(tmp_path):
 
 
 def test_a_column_without_a_name(tmp_path):
-    with pytest.raises(ValueError, match=r"Column 1 of .* has no name: it looks like row numbers"):
-        read_data(write_rows(tmp_path / "x.csv", [["", "a"], [0, 5], [1, 6]]))
+    with pytest.raises(ValueError, match=r"Column 2 of .* has no name: name it, or remove it"):
+        read_data(write_rows(tmp_path / "x.csv", [["a", ""], [0, 5], [1, 6]]))
 
 
 def test_labels_that_are_nowhere(tmp_path, X):
     path = write_rows(tmp_path / "x.csv", [["a", "kind"], [1, "u"]])
     with pytest.raises(ValueError, match=r"'knd' are neither a column or array of .* \(a, kind\) nor a file"):
-        read_data(path, "knd")
+        read_data(path, Reading("knd"))
     with pytest.raises(ValueError, match=r"'knd' are neither .* nor a file"):
-        read_data(write(tmp_path / "x.npy", X), "knd")
+        read_data(write(tmp_path / "x.npy", X), Reading("knd"))
 
 
 def test_empty_labels(tmp_path):
     path = write_rows(tmp_path / "x.csv", [["a", "kind"], [1, "u"], [2, ""]])
     with pytest.raises(ValueError, match=r"Label column 'kind' of .* has 1 empty entries"):
-        read_data(path, "kind")
+        read_data(path, Reading("kind"))
 
 
 @pytest.mark.parametrize(
@@ -389,7 +634,7 @@ def test_empty_labels(tmp_path):
 def test_label_files_that_do_not_fit(tmp_path, X, content, sentence):
     (tmp_path / "kinds.csv").write_text(content)
     with pytest.raises(ValueError, match=sentence):
-        read_data(write(tmp_path / "x.npy", X), tmp_path / "kinds.csv")
+        read_data(write(tmp_path / "x.npy", X), Reading(str(tmp_path / "kinds.csv")))
 
 
 def test_label_files_of_other_kinds(tmp_path, X):
@@ -397,7 +642,7 @@ def test_label_files_of_other_kinds(tmp_path, X):
     with pytest.raises(
         ValueError, match=r"kinds\.json must be a csv, txt or npy file with one label per line"
     ):
-        read_data(write(tmp_path / "x.npy", X), tmp_path / "kinds.json")
+        read_data(write(tmp_path / "x.npy", X), Reading(str(tmp_path / "kinds.json")))
 
 
 @pytest.mark.parametrize(
@@ -411,7 +656,7 @@ def test_label_files_of_other_kinds(tmp_path, X):
 def test_arrays_that_are_no_labels(tmp_path, X, y, sentence):
     np.savez(tmp_path / "x.npz", X=X, kind=y)
     with pytest.raises(ValueError, match=sentence):
-        read_data(tmp_path / "x.npz", "kind")
+        read_data(tmp_path / "x.npz", Reading("kind"))
 
 
 def test_arrays_nobody_can_tell_apart(tmp_path, X):
@@ -569,7 +814,7 @@ def test_columns_of_no_use_are_never_read(tmp_path, unread, kind, role):
     else:
         told = {"feature": "Column 'b' of .* not numbers", "label": "Label column 'b' of .* or text"}[role]
         with pytest.raises(ValueError, match=told):
-            read_data(path, "b" if role == "label" else None)
+            read_data(path, Reading("b" if role == "label" else None))
 
 
 ENCODINGS = {
@@ -586,9 +831,9 @@ def test_long_labels_that_are_repeated(tmp_path, monkeypatch, options):
     path = write_parquet(tmp_path / "x.parquet", columns, **options)
     monkeypatch.setenv("LOGNMF_MAX_BYTES", "1000000")
     with pytest.raises(ValueError, match=r"x\.parquet cannot be read as parquet: it needs 16\d{5} bytes"):
-        read_data(path, "kind")
+        read_data(path, Reading("kind"))
     monkeypatch.setenv("LOGNMF_MAX_BYTES", "1700000")
-    assert read_data(path, "kind").y.tolist() == columns["kind"]
+    assert read_data(path, Reading("kind")).y.tolist() == columns["kind"]
 
 
 def test_long_prefixes_of_labels_are_not_unpacked(tmp_path, monkeypatch, unread):
@@ -598,14 +843,14 @@ def test_long_prefixes_of_labels_are_not_unpacked(tmp_path, monkeypatch, unread)
     unread.add("kind")
     monkeypatch.setenv("LOGNMF_MAX_BYTES", "1000000")
     with pytest.raises(ValueError, match=r"cannot be read as parquet: it needs \d{7} bytes of memory"):
-        read_data(path, "kind")
+        read_data(path, Reading("kind"))
 
 
 def test_one_long_label_of_a_csv(tmp_path, monkeypatch):
     rows = [["a", "kind"], [1, "x" * 10_000], *([2, "y"] for _ in range(39))]
     monkeypatch.setenv("LOGNMF_MAX_BYTES", "1000000")
     with pytest.raises(ValueError, match=r"x\.csv cannot be read as csv: it needs 1600000 bytes of memory"):
-        read_data(write_rows(tmp_path / "x.csv", rows), "kind")
+        read_data(write_rows(tmp_path / "x.csv", rows), Reading("kind"))
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
@@ -613,20 +858,20 @@ def test_one_long_label_of_a_csv(tmp_path, monkeypatch):
 def test_every_kind_of_text_is_a_label(tmp_path, kind, options):
     columns = {"a": [1.0, 2.0], "kind": pa.array(["u", "ü"]).cast(kind)}
     path = write_parquet(tmp_path / "x.parquet", columns, row_group_size=1, **options)
-    assert read_data(path, "kind").y.tolist() == ["u", "ü"]
+    assert read_data(path, Reading("kind")).y.tolist() == ["u", "ü"]
 
 
 @pytest.mark.parametrize("labels", [[b"\xff", b"a"], [[1], [1, 2]]])
 def test_label_columns_of_bytes_and_lists(tmp_path, labels):
     pa.parquet.write_table(pa.table({"a": [1.0, 2.0], "kind": labels}), tmp_path / "x.parquet")
     with pytest.raises(ValueError, match=r"Label column 'kind' of .* labels must be numbers or text"):
-        read_data(tmp_path / "x.parquet", "kind")
+        read_data(tmp_path / "x.parquet", Reading("kind"))
 
 
 def test_two_columns_of_the_labels_name(tmp_path):
     path = write_rows(tmp_path / "x.csv", [["a", "kind", "kind"], [1, 2, 3]])
-    with pytest.raises(ValueError, match="has 2 columns called 'kind': rename all but the labels"):
-        read_data(path, "kind")
+    with pytest.raises(ValueError, match="has 2 columns called 'kind': rename all but one"):
+        read_data(path, Reading("kind"))
 
 
 def test_what_is_no_array_in_an_npz(tmp_path, X):

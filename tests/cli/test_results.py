@@ -15,12 +15,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from lognmf import LogSparseNMF, RobustLogSparseNMF, files, load_model, metrics, plots
-from lognmf.cli.write import FILES, Run, check_folder, summarize, write_results
+from lognmf.cli.folder import FILES, check_folder
+from lognmf.cli.write import Run, summarize, write_results
 from lognmf.datasets import Dataset
 from lognmf.files import fingerprint, new_file, working_folder
 
 blank = pytest.mark.usefixtures("no_pictures")
-TUNED = {"tuning.csv", "sensitivity.png"}
+PLAIN = {name for name in FILES if not name.endswith(".parquet")}
+TUNED = {"tuning.csv", "sensitivity.png", "candidates.csv"}
 MODELS = {"ls-nmf": LogSparseNMF, "rls-nmf": RobustLogSparseNMF}
 
 
@@ -62,7 +64,7 @@ def content(folder):
 
 def test_a_robust_run_writes_every_file_but_those_of_tuning(tmp_path):
     folder = write_results(tmp_path / "deep" / "out", make_run(), force=False)
-    assert {path.name for path in folder.iterdir()} == set(FILES) - TUNED
+    assert {path.name for path in folder.iterdir()} == PLAIN - TUNED
     assert names(tmp_path / "deep") == ["out"]
     mask = os.umask(0)
     os.umask(mask)
@@ -72,7 +74,7 @@ def test_a_robust_run_writes_every_file_but_those_of_tuning(tmp_path):
 @blank
 def test_a_plain_run_has_no_outliers(tmp_path):
     folder = write_results(tmp_path / "out", make_run("ls-nmf"))
-    assert {path.name for path in folder.iterdir()} == set(FILES) - TUNED - {"outliers.csv"}
+    assert {path.name for path in folder.iterdir()} == PLAIN - TUNED - {"outliers.csv"}
     assert strict((folder / "summary.json").read_text())["results"]["outliers"] is None
 
 
@@ -217,9 +219,7 @@ def test_force_never_removes_what_is_not_a_result(tmp_path):
 @blank
 def test_an_empty_folder_can_be_forced(tmp_path):
     (tmp_path / "out").mkdir()
-    assert len(list(write_results(tmp_path / "out", make_run(), force=True).iterdir())) == len(
-        set(FILES) - TUNED
-    )
+    assert len(list(write_results(tmp_path / "out", make_run(), force=True).iterdir())) == len(PLAIN - TUNED)
 
 
 def test_files_and_closed_folders_are_refused(tmp_path):

@@ -70,7 +70,11 @@ def _leave(matrices: dict[str, Any], folder: Path) -> None:
 
 def _main(path: str, folder: str) -> int:
     try:
-        content = {"X": scipy.io.mmread(path)} if path.lower().endswith(".mtx") else scipy.io.loadmat(path)
+        content = (
+            {"X": scipy.io.mmread(path)}
+            if path.lower().endswith((".mtx", ".mtx.gz"))
+            else scipy.io.loadmat(path)
+        )
         _leave({name: M for name, M in content.items() if not name.startswith("__")}, Path(folder))
     except Exception as error:
         sys.stdout.write(str(error) or type(error).__name__)

@@ -37,7 +37,12 @@ def cluster(
     ] = None,
     seed: options.Seed = 0,
     labels: options.Labels = None,
-    scale: options.Scale = True,
+    index: options.Index = None,
+    features: options.Features = None,
+    layer: options.Layer = None,
+    transpose: options.Transpose = False,
+    scale_features: options.ScaleFeatures = None,
+    normalize: options.Scale = True,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     out: Annotated[
@@ -52,8 +57,9 @@ def cluster(
     """
     with interruptible():
         from lognmf.cli import show
-        from lognmf.cli.read import load
-        from lognmf.cli.write import Run, check_folder, summarize, write_results
+        from lognmf.cli.folder import check_folder
+        from lognmf.cli.read import load, reading
+        from lognmf.cli.write import Run, summarize, write_results
         from lognmf.grid.clusterer import NMFClustering
 
         console = Console(stderr=True)
@@ -73,12 +79,12 @@ def cluster(
             )
             clusterer._check_parameters()
             folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
-            data, source = load(file, labels, image_shape, resize, [clusterer._estimator()], scale=scale)
+            data, source = load(file, reading(context), [clusterer._estimator()])
             n, p = data.X.shape
             typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
             clusterer.fit(data.X)
         with worded(OSError), console.status("drawing and writing"):
-            asked = {"seed": seed, "normalize": scale, "labels": labels, "image_shape": data.image_shape}
+            asked = {"seed": seed, "normalize": normalize, "labels": labels, "image_shape": data.image_shape}
             asked |= {"clusters": clusterer.n_clusters_, "clusterer": clusterer.get_params(deep=False)}
             run = Run(
                 data, clusterer.model_, clusterer.labels_, asked, source, context.obj, tried=clusterer.rows_

@@ -50,7 +50,12 @@ def compare(
     seed: options.Seed = 0,
     seeds: Annotated[int, typer.Option(help="Number of seeds, from --seed on; scores are means.")] = 3,
     labels: options.Labels = None,
-    scale: options.Scale = True,
+    index: options.Index = None,
+    features: options.Features = None,
+    layer: options.Layer = None,
+    transpose: options.Transpose = False,
+    scale_features: options.ScaleFeatures = None,
+    normalize: options.Scale = True,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     out: Annotated[
@@ -68,8 +73,9 @@ def compare(
     with interruptible():
         from lognmf import comparison
         from lognmf.cli import show
-        from lognmf.cli.read import load
-        from lognmf.cli.write import Comparison, check_folder, write_comparison
+        from lognmf.cli.folder import check_folder
+        from lognmf.cli.read import load, reading
+        from lognmf.cli.write import Comparison, write_comparison
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, MemoryError):
@@ -78,7 +84,7 @@ def compare(
             names = comparison.model_names(None if models is None else [m.strip() for m in models.split(",")])
             folder = check_folder(out or options.default_folder(file, "compare"), force=force)
             candidates = (MODELS[name]() for name in names)
-            data, source = load(file, labels, image_shape, resize, candidates, scale=scale)
+            data, source = load(file, reading(context), candidates)
             k = _parts(components, data)
             n_clusters = k if clusters is None else clusters
             settings = {
@@ -93,7 +99,7 @@ def compare(
             given = {name: value for name, value in given.items() if value is not None}
             rows, fitted = _compare(data, names, {**settings, **given}, console)
         with worded(OSError), console.status("drawing and writing"):
-            asked = {**settings, "normalize": scale, "labels": labels, "image_shape": data.image_shape}
+            asked = {**settings, "normalize": normalize, "labels": labels, "image_shape": data.image_shape}
             done = Comparison(data, rows, fitted, asked, source, context.obj)
             write_comparison(folder, done, force=force)
     Console().print(show.ranking(rows))

@@ -77,6 +77,7 @@ def fetch(
 
 
 def show(
+    context: typer.Context,
     data: options.File,
     out: Annotated[
         Path | None,
@@ -84,6 +85,10 @@ def show(
     ] = None,
     per_class: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of samples per class.")] = 8,
     labels: options.Labels = None,
+    index: options.Index = None,
+    features: options.Features = None,
+    layer: options.Layer = None,
+    transpose: options.Transpose = False,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
@@ -94,14 +99,14 @@ def show(
         import scipy.sparse as sp
 
         from lognmf import plots
-        from lognmf.cli.read import read
+        from lognmf.cli.read import read, reading
         from lognmf.files import check_new, new_file
 
         target = check_new(out or f"{Path(data).resolve().stem}-samples.png", force=force)
         if target.suffix.lower() not in _FIGURES:
             msg = f"--out must end in .png, .pdf or .svg; got {target.name}."
             raise ValueError(msg)
-        drawn = read(data, labels, image_shape, resize)
+        drawn = read(data, reading(context))
         words, y = (None, None) if drawn.y is None else np.unique(drawn.y, return_inverse=True)
         names = drawn.class_names or words
         figure = plots.samples(

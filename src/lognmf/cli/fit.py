@@ -91,7 +91,12 @@ def fit(
         ),
     ] = False,
     labels: options.Labels = None,
-    scale: options.Scale = True,
+    index: options.Index = None,
+    features: options.Features = None,
+    layer: options.Layer = None,
+    transpose: options.Transpose = False,
+    scale_features: options.ScaleFeatures = None,
+    normalize: options.Scale = True,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     out: Annotated[
@@ -108,11 +113,12 @@ def fit(
     asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
     name = model.lower()
-    settings: dict[str, Any] = {"model": name, "seed": seed, "normalize": scale, "labels": labels}
+    settings: dict[str, Any] = {"model": name, "seed": seed, "normalize": normalize, "labels": labels}
     with interruptible():
         from lognmf.cli import show
-        from lognmf.cli.read import load
-        from lognmf.cli.write import Run, check_folder, summarize, write_results
+        from lognmf.cli.folder import check_folder
+        from lognmf.cli.read import load, reading
+        from lognmf.cli.write import Run, summarize, write_results
         from lognmf.clustering import cluster
 
         console = Console(stderr=True)
@@ -121,7 +127,7 @@ def fit(
             estimator, tuned = _estimator(name, given | {"n_components": ks[0]}), None
             grid = _grid(estimator, name, given) if tune else None
             folder = check_folder(out or options.default_folder(file, name), force=force)
-            data, source = load(file, labels, image_shape, resize, [estimator], scale=scale)
+            data, source = load(file, reading(context), [estimator])
             if len(ks) > 1:
                 choice = _choose(components, ks, data.X, seed, console)
                 estimator.set_params(n_components=choice.best)

@@ -11,6 +11,7 @@ import typer
 
 from lognmf.cli.formats import ENDINGS
 from lognmf.cli.main import Stopped
+from lognmf.cli.scaling import SCALINGS
 from lognmf.datasets import NAMES
 from lognmf.models import MODELS
 from lognmf.reading import printable
@@ -22,7 +23,8 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help=f"A {ENDINGS} file, a folder or archive of pictures, or a data set: {', '.join(NAMES)}.",
+        help=f"A {ENDINGS} file (text also as .gz), a zarr store, a folder of 10x Genomics, a folder or "
+        f"archive of pictures, or a data set: {', '.join(NAMES)}.",
     ),
 ]
 Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", show_default="as -k")]
@@ -34,6 +36,17 @@ MaxIter = Annotated[int | None, typer.Option(help="Maximum number of iterations.
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 Labels = Annotated[
     str | None, typer.Option(metavar="NAME|FILE", help="True labels: a column, an array or a file.")
+]
+Index = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the names of the samples.")]
+Features = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|COLUMN", help="Names of the features: a file, or a column of var (h5ad)."),
+]
+Layer = Annotated[str | None, typer.Option(metavar="NAME", help="Layer of an h5ad file, or raw.")]
+Transpose = Annotated[bool, typer.Option("--transpose", help="Samples are in columns, not in rows.")]
+ScaleFeatures = Annotated[
+    str | None,
+    typer.Option(metavar="HOW", help=f"Scale the features first: {', '.join(SCALINGS)}."),
 ]
 Scale = Annotated[bool, typer.Option("--normalize/--no-normalize", help="Scale samples to unit norm.")]
 ImageShape = Annotated[
@@ -62,8 +75,8 @@ def check_seed(seed: int) -> None:
 
 _SAME_NAME = (
     "alpha", "beta", "gamma", "lam", "penalty", "loss", "row_norm", "init", "solver", "unit_components",
-    "max_iter", "tol", "models", "effort", "time_limit", "seeds", "resize", "preset", "datasets", "executor",
-    "jobs",
+    "max_iter", "tol", "models", "scale_features", "effort", "time_limit", "seeds", "resize", "preset",
+    "datasets", "executor", "jobs",
 )  # fmt: skip
 
 OPTIONS = {

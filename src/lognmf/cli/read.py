@@ -4,55 +4,83 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn import config_context
-from sklearn.preprocessing import normalize
 
 from lognmf import datasets
-from lognmf.cli.formats import ENDINGS, FORMATS, as_vector, check_labels_exist, load_npy, parsing
+from lognmf.cli.formats import (
+    ENDINGS,
+    Asked,
+    as_vector,
+    check_labels_exist,
+    ending,
+    load_npy,
+    open_text,
+    parsing,
+    reader,
+)
+from lognmf.cli.scaling import SCALINGS, hint_at_scale
 from lognmf.datasets import Dataset
 from lognmf.datasets.places import is_archive
 from lognmf.files import fingerprint
 from lognmf.models.validation import check_samples, read_samples
+from lognmf.parameters import check_choice
+from lognmf.preprocessing import normalize
+from lognmf.reading import printable
 
 
-def load(
-    file: str,
-    labels: str | None,
-    image_shape: str | None,
-    resize: str | None,
-    estimators: Iterable[Any],
-    *,
-    scale: bool,
-) -> tuple[Dataset, dict[str, Any]]:
-    """The data as the models will see them, with unit-norm samples if ``scale``, and paths and hashes.
+@dataclass(frozen=True)
+class Reading(Asked):
+    """What the user says about the data: which columns mean what, and what to do before a fit."""
 
-    Data that none of the ``estimators`` takes are refused.
-    """
-    data = read(file, labels, image_shape, resize)
-    source = _source(file, labels, data)
+    transpose: bool = False  # samples are in columns
+    image_shape: str | None = None  # a text like 32x32, as the next one
+    resize: str | None = None
+    scale_features: str | None = None  # a name in `SCALINGS`
+    normalize: bool = True  # scale samples to unit norm
+
+
+_NOTHING = Reading()
+
+
+def reading(context: Any) -> Reading:
+    """What the options of a command say about its data."""
+    names = {field.name for field in fields(Reading)}
+    return Reading(**{name: value for name, value in context.params.items() if name in names})
+
+
+def load(file: str, given: Reading, estimators: Iterable[Any]) -> tuple[Dataset, dict[str, Any]]:
+    """The data as the models will see them, and paths and hashes; refused if no estimator takes them."""
+    if given.scale_features is not None:
+        check_choice("scale_features", given.scale_features, SCALINGS)
+    data = read(file, given)
+    source = _source(file, given.labels, data)
     X = _check_values(data.X, file, estimators)
-    return replace(data, X=_unit_samples(X) if scale else X), source
+    if given.scale_features is not None:
+        X = SCALINGS[given.scale_features](X)
+    else:
+        hint_at_scale(X, data.feature_names)
+    return replace(data, X=normalize(X) if given.normalize else X), source
 
 
-def read(file: str, labels: str | None, image_shape: str | None, resize: str | None) -> Dataset:
-    """The data as they are in the file; ``image_shape`` and ``resize`` are texts like 32x32."""
-    shape, size = _shape("--image-shape", image_shape), _shape("--resize", resize)
-    data = read_data(file, labels, resize=size)
+def read(file: str, given: Reading) -> Dataset:
+    """The data as they are in the file."""
+    shape, size = _shape("--image-shape", given.image_shape), _shape("--resize", given.resize)
+    data = read_data(file, given, resize=size)
     if shape is None:
         return data
     pixels = shape[0] * shape[1]
     if pixels != data.X.shape[1]:
         msg = (
-            f"--image-shape {image_shape} has {pixels} pixels, but the samples of {file} have "
+            f"--image-shape {given.image_shape} has {pixels} pixels, but the samples of {file} have "
             f"{data.X.shape[1]} features."
         )
         raise ValueError(msg)
@@ -60,28 +88,26 @@ def read(file: str, labels: str | None, image_shape: str | None, resize: str | N
 
 
 def read_data(
-    path: str | os.PathLike[str],
-    labels: str | os.PathLike[str] | None = None,
-    *,
-    resize: tuple[int, int] | None = None,
+    path: str | os.PathLike[str], given: Reading = _NOTHING, *, resize: tuple[int, int] | None = None
 ) -> Dataset:
     """A data matrix and, if there are any, its labels: numbers or text, in ``y``.
 
-    ``path`` is a file in one of the `FORMATS` with one sample per row, a folder or archive of
-    pictures, or the name of a data set, like "digits"; a folder of that name is "./digits". In csv
-    and tsv a first row that holds anything but numbers is a header. In npz and mat the matrix is
-    called X, data, fea or arr_0, or is the only one.
+    ``path`` is a file in one of the `FORMATS` with one sample per row, a zarr store, a folder of 10x
+    Genomics, a folder or archive of pictures, or the name of a data set, like "digits"; a folder of that name
+    is "./digits". In text a first row that holds anything but numbers is a header. In npz and mat the matrix
+    is called X, data, fea or arr_0, or is the only one.
 
-    ``labels`` is a column of the table, an array of the npz or mat file, or else a file (csv, txt or
-    npy) with one label per line. Arrays called y, labels, gnd or target, the sub-folders of pictures
-    and the classes of a data set are used by default.
+    Labels are a column of the table, an array of the npz or mat file, or else a file (csv, txt or npy) with
+    one label per line. Arrays called y, labels, gnd or target, the sub-folders of pictures and the classes of
+    a data set are used by default.
 
     >>> read_data("digits").X.shape
     (1797, 64)
     """
-    wanted = None if labels is None else os.fspath(labels)
+    wanted = given.labels
     named = _is_name(path)
-    pictures = not named and _is_pictures(path)
+    readable = None if named else reader(Path(path))
+    pictures = not named and readable is None and _is_pictures(path)
     if resize is not None and not pictures:
         msg = f"resize is for a folder or an archive of pictures, and {path} is neither: leave it out."
         raise ValueError(msg)
@@ -92,16 +118,58 @@ def read_data(
         if data.y is not None:
             data = replace(data, y=np.array(data.class_names)[data.y], class_names=None)
     else:
-        file = _existing_file(Path(path))
-        data = FORMATS[file.suffix.lower()](file, wanted)
+        if readable is None:
+            raise _no_file(Path(path))
+        _hint_at_cells(Path(path), given)
+        data = readable(Path(path), given)
     _check_matrix(data.X, path)
+    if given.transpose:
+        data = _transposed(data, path)
     if named and wanted == "target":
         wanted = None
     if wanted is not None and (named or pictures or data.y is None):
         data = replace(data, y=_read_labels(wanted, path), class_names=None)
     if data.y is not None:
         _check_labels(data.y, data.X.shape, wanted or "its labels", path)
+    if given.features is not None and Path(given.features).is_file():
+        data = replace(data, feature_names=_names(Path(given.features), data.X.shape[1], path))
     return data
+
+
+def _hint_at_cells(path: Path, given: Reading) -> None:
+    """Refuse a matrix of genes × cells that lies beside its barcodes."""
+    beside = path.parent / "barcodes.tsv"
+    if (
+        ending(path).startswith(".mtx")
+        and not given.transpose
+        and (beside.is_file() or beside.with_suffix(".tsv.gz").is_file())
+    ):
+        msg = (
+            f"{path} lies beside the barcodes of 10x Genomics, so its rows are genes: give the folder "
+            f"{path.parent}, which has the names too, or add --transpose."
+        )
+        raise ValueError(msg)
+
+
+def _transposed(data: Dataset, path: Any) -> Dataset:
+    """Samples and features exchanged."""
+    if data.y is not None:
+        msg = f"{path} has labels of its rows, so its rows are the samples: leave out --transpose."
+        raise ValueError(msg)
+    X = sp.csr_array(data.X.T) if sp.issparse(data.X) else np.ascontiguousarray(data.X.T)
+    names: Any = {"feature_names": data.sample_names, "sample_names": data.feature_names}
+    return replace(data, X=X, **names, image_shape=None)
+
+
+def _names(file: Path, features: int, path: Any) -> tuple[str, ...]:
+    """Names of the features, one per line; of several columns, as in features.tsv, the first."""
+    with parsing(file), io.TextIOWrapper(open_text(file), encoding="utf-8-sig") as lines:
+        text = lines.read().splitlines()
+    names = tuple(line.split("\t")[0].strip() for line in text if line.strip())
+    if len(names) != features:
+        msg = f"--features {file} holds {len(names)} names for the {features} features of {path}."
+        raise ValueError(msg)
+    return tuple(map(printable, names))
 
 
 def _is_name(path: str | os.PathLike[str]) -> bool:
@@ -115,18 +183,15 @@ def _is_pictures(path: str | os.PathLike[str]) -> bool:
     return Path(path).is_dir() or (Path(path).is_file() and is_archive(path))
 
 
-def _existing_file(path: Path) -> Path:
+def _no_file(path: Path) -> Exception:
+    """Why there is nothing to read."""
     allowed = (
-        f"{ENDINGS} file, a folder or archive of pictures, or the name of a data set "
-        f"({', '.join(datasets.NAMES)})"
+        f"{ENDINGS} file, a zarr store, a folder of 10x Genomics, a folder or archive of pictures, or the "
+        f"name of a data set ({', '.join(datasets.NAMES)})"
     )
     if not path.is_file():
-        msg = f"There is no file {path}: give a {allowed}."
-        raise FileNotFoundError(msg)
-    if path.suffix.lower() not in FORMATS:
-        msg = f"{path} is of no known format, going by the end of its name: give a {allowed}."
-        raise ValueError(msg)
-    return path
+        return FileNotFoundError(f"There is no file {path}: give a {allowed}.")
+    return ValueError(f"{path} is of no known format, going by the end of its name: give a {allowed}.")
 
 
 def _shape(option: str, text: str | None) -> tuple[int, int] | None:
@@ -147,7 +212,7 @@ def _source(file: str, labels: str | None, data: Dataset) -> dict[str, Any]:
     values = named or path.is_dir()
     source = {
         "path": None if named else str(path),
-        "sha256": hashlib.sha256(data.X.tobytes()).hexdigest() if values else fingerprint(path),
+        "sha256": _values_hash(data.X) if values else fingerprint(path),
     }
     if named:
         source |= {"dataset": data.name, "source": data.source}
@@ -155,6 +220,14 @@ def _source(file: str, labels: str | None, data: Dataset) -> dict[str, Any]:
     if labels is not None and Path(labels).is_file():
         source |= {"labels_path": str(Path(labels).resolve()), "labels_sha256": fingerprint(labels)}
     return source
+
+
+def _values_hash(X: Any) -> str:
+    parts = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(np.ascontiguousarray(part))
+    return digest.hexdigest()
 
 
 # Values --------------------------------------------------------------------------------
@@ -201,15 +274,6 @@ def _check_finite(X: Any, file: str) -> None:
             "which handle missing entries of a dense table."
         )
         raise ValueError(msg)
-
-
-def _unit_samples(X: Any) -> Any:
-    """Samples of unit norm; missing entries stay missing and do not count."""
-    if sp.issparse(X) or not np.isnan(X.min()):
-        with config_context(assume_finite=True):  # `_check_values` has seen to that
-            return normalize(X)
-    norms = np.sqrt(np.nansum(X**2, axis=1, keepdims=True))
-    return X / np.where(norms > 0, norms, 1)
 
 
 # Labels --------------------------------------------------------------------------------

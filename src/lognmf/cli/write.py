@@ -7,9 +7,7 @@ import json
 import math
 import os
 import re
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,10 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf import metrics, plots
+from lognmf.cli.folder import SUMMARY, new_folder
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
-from lognmf.files import OLD, is_working_folder, remove_abandoned, working_folder
 from lognmf.grid.select import standings
 from lognmf.persistence import save_model
 from lognmf.report import write_page
@@ -36,31 +34,13 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
-_SUMMARY = "summary.json"
-
-FILES = (
-    _SUMMARY,
-    "factors.npz",
-    "model.npz",
-    "labels.csv",
-    "outliers.csv",
-    "history.csv",
-    "convergence.png",
-    "parts.png",
-    "embedding.png",
-    "tuning.csv",
-    "sensitivity.png",
-    "candidates.csv",
-)
-"""Everything the result folder of a fit can hold."""
+_LARGE = 2_000_000
+"""Cells from which a table is written as parquet instead of csv."""
 
 _ODD_NAMES = "backslashreplace"
 """How bytes of a file's name that are no UTF-8 are written; JSON reads that as the name again."""
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-
-COMPARISON_FILES = ("index.html", _SUMMARY, "comparison.csv", "comparison.png", "parts.png")
-"""Everything the result folder of a comparison can hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,82 +75,6 @@ class Comparison:
     settings: Mapping[str, Any]
     source: Mapping[str, Any]
     command: str
-
-
-# The folder ----------------------------------------------------------------------------
-
-
-def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """The absolute path of a result folder that can be written; nothing is changed.
-
-    With ``force`` existing results may be replaced, but never anything else.
-    """
-    folder = Path(folder).resolve()
-    if folder.exists() and not folder.is_dir():
-        msg = f"{folder} is a file, so no results can be written there: choose another folder."
-        raise FileExistsError(msg)
-    if folder.exists() and not force:
-        msg = (
-            f"The folder {folder} already exists: choose another one with --out, or replace it with --force."
-        )
-        raise FileExistsError(msg)
-    present = list(folder.iterdir()) if folder.exists() else []
-    others = sorted(path.name for path in present if not (_is_result(path) or is_working_folder(path)))
-    if others:
-        few = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
-        msg = f"{folder} is not replaced, because it holds other files ({few}): choose another --out."
-        raise FileExistsError(msg)
-    ancestor = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if not (ancestor.is_dir() and os.access(ancestor, os.W_OK)):
-        msg = f"{folder} cannot be made, because {ancestor} cannot be written to: choose another --out."
-        raise PermissionError(msg)
-    return folder
-
-
-def _is_result(path: Path) -> bool:
-    """Whether a path in a result folder is a file of ours: a folder or a link of such a name is not."""
-    return path.name in (*FILES, *COMPARISON_FILES) and path.is_file() and not path.is_symlink()
-
-
-@contextmanager
-def _new_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator[Path]:
-    """A folder for the files of ``folder``, which get there at the end, all of them or none."""
-    folder = check_folder(folder, force=force)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(folder.parent)
-    # Within an existing folder, which may be on a file system of its own.
-    with working_folder(folder if folder.exists() else folder.parent) as hidden:
-        fresh, old = hidden / "new", hidden / OLD
-        fresh.mkdir()
-        yield fresh
-        check_folder(folder, force=force)
-        if folder.exists():
-            _replace_results(folder, fresh, old)
-            shutil.rmtree(old, ignore_errors=True)
-            remove_abandoned(folder, replaced=True)
-        else:
-            fresh.rename(folder)
-
-
-def _replace_results(folder: Path, fresh: Path, old: Path) -> None:
-    """Move the results in ``folder`` to ``old`` and those in ``fresh`` to ``folder``; if that fails, back.
-
-    The folder itself stays: it may be the current one of a shell. No old file ever stands next to a new one,
-    and where there is a summary, all is there: it is the first to go and the last to come.
-    """
-    old.mkdir()
-    present = sorted(filter(_is_result, folder.iterdir()), key=lambda path: path.name != _SUMMARY)
-    moves = [(path, old / path.name) for path in present]
-    coming = sorted(fresh.iterdir(), key=lambda path: path.name == _SUMMARY)
-    moves += [(path, folder / path.name) for path in coming]
-    try:
-        for source, target in moves:
-            source.rename(target)
-    except BaseException:
-        for source, target in reversed(moves):
-            if target.exists() and not source.exists():
-                target.rename(source)
-        raise
 
 
 # The summary ---------------------------------------------------------------------------
@@ -242,7 +146,7 @@ def _results(run: Run) -> dict[str, Any]:
 
 def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = False) -> Path:
     """Write a run into ``folder``, which appears complete or not at all."""
-    with _new_folder(folder, force=force) as fresh:
+    with new_folder(folder, force=force) as fresh:
         model, data, tuning = run.model, run.data, run.tuning
         components, V = to_numpy(model.components_), to_numpy(model.embedding_)
         factors: dict[str, Any] = {"U": components.T, "V": V}
@@ -250,13 +154,23 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
             factors["feature_names"] = np.array(data.feature_names, dtype=str)
         np.savez_compressed(fresh / "factors.npz", **factors)
         save_model(model, fresh / "model.npz")
-        sample, share = np.arange(len(V)), None
-        labels = {"sample": sample, "cluster": run.labels} | ({} if data.y is None else {"label": data.y})
-        tables = {"labels": labels, "history": model.history_}
+        sample: Columns = {"sample": np.arange(len(V))}
+        if data.sample_names is not None:
+            sample = {**sample, "name": data.sample_names}
+        share = None
+        labels = {**sample, "cluster": run.labels} | ({} if data.y is None else {"label": data.y})
+        part = [f"part {j}" for j in range(len(components))]
+        features = data.feature_names or [f"feature {j}" for j in range(components.shape[1])]
+        tables: dict[str, Columns] = {
+            "labels": labels,
+            "history": model.history_,
+            "parts": {"feature": features, **dict(zip(part, components, strict=True))},
+            "codes": {**sample, **dict(zip(part, V.T, strict=True))},
+        }
         if hasattr(model, "outlier_share_"):
             share = to_numpy(model.outlier_share_)
             tables["outliers"] = {
-                "sample": sample,
+                **sample,
                 "outlier": to_numpy(model.is_outlier_).astype(int),
                 "share": share,
                 "norm": to_numpy(model.outlier_norm_),
@@ -282,7 +196,7 @@ def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, 
     """Write a comparison into ``folder``, which appears complete or not at all."""
     rows, shape = comparison.rows, comparison.data.image_shape
     summary = summarize_comparison(comparison)
-    with _new_folder(folder, force=force) as fresh:
+    with new_folder(folder, force=force) as fresh:
         figures = {"comparison": plots.comparison(rows)}
         if shape is not None:
             fitted = [row.model for row in rows if row.error is None and row.model in comparison.models]
@@ -298,6 +212,9 @@ def _write(
 ) -> None:
     """Write tables as csv, figures as png, by their names, and the summary."""
     for name, columns in tables.items():
+        if len(columns) * len(next(iter(columns.values()))) > _LARGE:
+            _write_parquet(folder / f"{name}.parquet", columns)
+            continue
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8", errors=_ODD_NAMES) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)
@@ -307,7 +224,14 @@ def _write(
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png")
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / _SUMMARY).write_text(text + "\n", encoding="utf-8", errors=_ODD_NAMES)
+    (folder / SUMMARY).write_text(text + "\n", encoding="utf-8", errors=_ODD_NAMES)
+
+
+def _write_parquet(path: Path, columns: Columns) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({name: pa.array(list(column)) for name, column in columns.items()}), path)
 
 
 def _no_formula(cell: Any) -> Any:

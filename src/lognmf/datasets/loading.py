@@ -62,7 +62,7 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None) -> Datas
         X = X.reshape(-1, width, height).transpose(0, 2, 1).reshape(len(X), -1)
     y = np.unique(np.asarray(labels).reshape(-1)[: entry.rows], return_inverse=True)[1].astype(np.intp)
     facts = {
-        field.name: getattr(entry, field.name) for field in fields(Dataset) if field.name not in ("X", "y")
+        field.name: getattr(entry, field.name) for field in fields(Dataset) if hasattr(entry, field.name)
     }
     return Dataset(X, y, **facts)
 

@@ -31,6 +31,8 @@ class Dataset:
         Names of class 0, 1, ….
     feature_names : tuple of str, optional
         Names of the columns of X.
+    sample_names : tuple of str, optional
+        Names of the rows of X.
     points : bool, default=False
         Whether the features are points x1 y1 x2 y2 … of a line.
     source, licence, citation : str
@@ -54,6 +56,7 @@ class Dataset:
     image_shape: tuple[int, int] | None = None
     class_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    sample_names: tuple[str, ...] | None = None
     points: bool = False
     source: str = ""
     licence: str = ""

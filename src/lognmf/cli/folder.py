@@ -1,0 +1,107 @@
+"""A result folder, which appears complete or not at all, and holds only what is ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lognmf.files import OLD, is_working_folder, remove_abandoned, working_folder
+
+SUMMARY = "summary.json"
+
+FILES = (
+    SUMMARY,
+    "factors.npz",
+    "model.npz",
+    "labels.csv",
+    "outliers.csv",
+    "history.csv",
+    "convergence.png",
+    "parts.png",
+    "embedding.png",
+    "tuning.csv",
+    "sensitivity.png",
+    "candidates.csv",
+    *(f"{name}.{kind}" for name in ("parts", "codes") for kind in ("csv", "parquet")),
+    *(f"{name}.parquet" for name in ("labels", "outliers")),
+)
+"""Everything the result folder of a fit can hold."""
+
+COMPARISON_FILES = ("index.html", SUMMARY, "comparison.csv", "comparison.png", "parts.png")
+"""Everything the result folder of a comparison can hold."""
+
+
+def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """The absolute path of a result folder that can be written; nothing is changed.
+
+    With ``force`` existing results may be replaced, but never anything else.
+    """
+    folder = Path(folder).resolve()
+    if folder.exists() and not folder.is_dir():
+        msg = f"{folder} is a file, so no results can be written there: choose another folder."
+        raise FileExistsError(msg)
+    if folder.exists() and not force:
+        msg = (
+            f"The folder {folder} already exists: choose another one with --out, or replace it with --force."
+        )
+        raise FileExistsError(msg)
+    present = list(folder.iterdir()) if folder.exists() else []
+    others = sorted(path.name for path in present if not (_is_result(path) or is_working_folder(path)))
+    if others:
+        few = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        msg = f"{folder} is not replaced, because it holds other files ({few}): choose another --out."
+        raise FileExistsError(msg)
+    ancestor = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not (ancestor.is_dir() and os.access(ancestor, os.W_OK)):
+        msg = f"{folder} cannot be made, because {ancestor} cannot be written to: choose another --out."
+        raise PermissionError(msg)
+    return folder
+
+
+def _is_result(path: Path) -> bool:
+    """Whether a path in a result folder is a file of ours: a folder or a link of such a name is not."""
+    return path.name in (*FILES, *COMPARISON_FILES) and path.is_file() and not path.is_symlink()
+
+
+@contextmanager
+def new_folder(folder: str | os.PathLike[str], *, force: bool) -> Iterator[Path]:
+    """A folder for the files of ``folder``, which get there at the end, all of them or none."""
+    folder = check_folder(folder, force=force)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(folder.parent)
+    # Within an existing folder, which may be on a file system of its own.
+    with working_folder(folder if folder.exists() else folder.parent) as hidden:
+        fresh, old = hidden / "new", hidden / OLD
+        fresh.mkdir()
+        yield fresh
+        check_folder(folder, force=force)
+        if folder.exists():
+            _replace_results(folder, fresh, old)
+            shutil.rmtree(old, ignore_errors=True)
+            remove_abandoned(folder, replaced=True)
+        else:
+            fresh.rename(folder)
+
+
+def _replace_results(folder: Path, fresh: Path, old: Path) -> None:
+    """Move the results in ``folder`` to ``old`` and those in ``fresh`` to ``folder``; if that fails, back.
+
+    The folder itself stays: it may be the current one of a shell. No old file ever stands next to a new one,
+    and where there is a summary, all is there: it is the first to go and the last to come.
+    """
+    old.mkdir()
+    present = sorted(filter(_is_result, folder.iterdir()), key=lambda path: path.name != SUMMARY)
+    moves = [(path, old / path.name) for path in present]
+    coming = sorted(fresh.iterdir(), key=lambda path: path.name == SUMMARY)
+    moves += [(path, folder / path.name) for path in coming]
+    try:
+        for source, target in moves:
+            source.rename(target)
+    except BaseException:
+        for source, target in reversed(moves):
+            if target.exists() and not source.exists():
+                target.rename(source)
+        raise
