@@ -226,7 +226,7 @@ def _values_hash(X: Any) -> str:
     parts = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(np.ascontiguousarray(part))
+        digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
 
 
