@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import is_torch, to_numpy
@@ -68,6 +69,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
             f"save_model takes a fitted model of this package ({names}) or of a class that extends one; "
             f"got {type(model).__name__}."
         )
+        if isinstance(model, Pipeline):
+            msg += " Save its last step, pipeline[-1], and make the others anew: they need pickle."
         raise TypeError(msg)
     check_is_fitted(model)
     path = Path(path)

@@ -16,13 +16,14 @@ from matplotlib.figure import Figure
 
 from lognmf import LogSparseNMF, RobustLogSparseNMF, files, load_model, metrics, plots
 from lognmf.cli.folder import FILES, check_folder
+from lognmf.cli.scaling import Preparation
 from lognmf.cli.write import Run, summarize, write_results
 from lognmf.datasets import Dataset
 from lognmf.files import fingerprint, new_file, working_folder
 
 blank = pytest.mark.usefixtures("no_pictures")
 PLAIN = {name for name in FILES if not name.endswith(".parquet")}
-TUNED = {"tuning.csv", "sensitivity.png", "candidates.csv"}
+TUNED = {"tuning.csv", "sensitivity.png", "candidates.csv", "samples.npz"}
 MODELS = {"ls-nmf": LogSparseNMF, "rls-nmf": RobustLogSparseNMF}
 
 
@@ -32,9 +33,8 @@ def make_run(name="rls-nmf", y=None, seed=0, **more):
     model = MODELS[name](2, max_iter=20, random_state=seed).fit(X)
     settings = {"model": name, "clusters": 2, "seed": np.int64(seed), "odd": float("nan"), "shape": (2, 3)}
     source = {"path": "/somewhere/x.csv", "sha256": "0" * 64}
-    return Run(
-        Dataset(X, y, "x", "x", **more), model, np.arange(12) % 2, settings, source, "lognmf fit x.csv -k 2"
-    )
+    data, command = Dataset(X, y, "x", "x", **more), "lognmf fit x.csv -k 2"
+    return Run(data, model, np.arange(12) % 2, settings, source, command, Preparation(unit=False))
 
 
 def rows(path):

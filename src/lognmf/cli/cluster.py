@@ -79,16 +79,21 @@ def cluster(
             )
             clusterer._check_parameters()
             folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
-            data, source = load(file, reading(context), [clusterer._estimator()])
+            data, source, scaled = load(file, reading(context), [clusterer._estimator()])
             n, p = data.X.shape
             typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
             clusterer.fit(data.X)
         with worded(OSError), console.status("drawing and writing"):
-            asked = {"seed": seed, "normalize": normalize, "labels": labels, "image_shape": data.image_shape}
+            asked = {
+                "seed": seed,
+                "normalize": normalize,
+                "scale_features": scale_features,
+                "labels": labels,
+                "image_shape": data.image_shape,
+            }
             asked |= {"clusters": clusterer.n_clusters_, "clusterer": clusterer.get_params(deep=False)}
-            run = Run(
-                data, clusterer.model_, clusterer.labels_, asked, source, context.obj, tried=clusterer.rows_
-            )
+            found = (clusterer.model_, clusterer.labels_)
+            run = Run(data, *found, asked, source, context.obj, scaled, tried=clusterer.rows_)
             write_results(folder, run, force=force)
     Console().print(show.candidates(clusterer.rows_), "")
     Console().print(show.clusters(summarize(run)["results"]))

@@ -84,7 +84,7 @@ def compare(
             names = comparison.model_names(None if models is None else [m.strip() for m in models.split(",")])
             folder = check_folder(out or options.default_folder(file, "compare"), force=force)
             candidates = (MODELS[name]() for name in names)
-            data, source = load(file, reading(context), candidates)
+            data, source, _ = load(file, reading(context), candidates)
             k = _parts(components, data)
             n_clusters = k if clusters is None else clusters
             settings = {
@@ -99,7 +99,13 @@ def compare(
             given = {name: value for name, value in given.items() if value is not None}
             rows, fitted = _compare(data, names, {**settings, **given}, console)
         with worded(OSError), console.status("drawing and writing"):
-            asked = {**settings, "normalize": normalize, "labels": labels, "image_shape": data.image_shape}
+            asked = {
+                **settings,
+                "normalize": normalize,
+                "scale_features": scale_features,
+                "labels": labels,
+                "image_shape": data.image_shape,
+            }
             done = Comparison(data, rows, fitted, asked, source, context.obj)
             write_comparison(folder, done, force=force)
     Console().print(show.ranking(rows))

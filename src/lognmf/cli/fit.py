@@ -113,7 +113,13 @@ def fit(
     asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
     name = model.lower()
-    settings: dict[str, Any] = {"model": name, "seed": seed, "normalize": normalize, "labels": labels}
+    settings: dict[str, Any] = {
+        "model": name,
+        "seed": seed,
+        "normalize": normalize,
+        "scale_features": scale_features,
+        "labels": labels,
+    }
     with interruptible():
         from lognmf.cli import show
         from lognmf.cli.folder import check_folder
@@ -127,7 +133,7 @@ def fit(
             estimator, tuned = _estimator(name, given | {"n_components": ks[0]}), None
             grid = _grid(estimator, name, given) if tune else None
             folder = check_folder(out or options.default_folder(file, name), force=force)
-            data, source = load(file, reading(context), [estimator])
+            data, source, scaled = load(file, reading(context), [estimator])
             if len(ks) > 1:
                 choice = _choose(components, ks, data.X, seed, console)
                 estimator.set_params(n_components=choice.best)
@@ -145,7 +151,7 @@ def fit(
         with worded(OSError), console.status("clustering, drawing and writing"):
             groups = tuned.labels if tuned else cluster(estimator.embedding_, n_clusters, random_state=seed)
             settings["image_shape"] = data.image_shape
-            run = Run(data, estimator, groups, settings, source, context.obj, tuned)
+            run = Run(data, estimator, groups, settings, source, context.obj, scaled, tuned)
             write_results(folder, run, force=force)
     if tuned is not None:
         typer.echo(show.choice(tuned))

@@ -10,12 +10,15 @@ from pathlib import Path
 
 from lognmf.files import OLD, is_working_folder, remove_abandoned, working_folder
 
-SUMMARY = "summary.json"
+SUMMARY, MODEL, PREPARATION, SAMPLES = "summary.json", "model.npz", "preparation.npz", "samples.npz"
+"""Results in words, the fitted model, how samples were scaled, and the samples themselves, for `predict`."""
 
 FILES = (
     SUMMARY,
     "factors.npz",
-    "model.npz",
+    MODEL,
+    PREPARATION,
+    SAMPLES,
     "labels.csv",
     "outliers.csv",
     "history.csv",

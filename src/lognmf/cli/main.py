@@ -65,6 +65,7 @@ def _app() -> Any:
 
     from lognmf import __version__
     from lognmf.cli import data
+    from lognmf.cli.apply import predict, transform
     from lognmf.cli.cluster import cluster
     from lognmf.cli.compare import compare
     from lognmf.cli.fit import fit
@@ -84,7 +85,7 @@ def _app() -> Any:
 
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
     app.callback()(lognmf)
-    for command in (fit, cluster, compare, reproduce):
+    for command in (fit, cluster, transform, predict, compare, reproduce):
         app.command()(command)
     app.add_typer(data.app(), name="data")
     return app

@@ -27,13 +27,12 @@ from lognmf.cli.formats import (
     parsing,
     reader,
 )
-from lognmf.cli.scaling import SCALINGS, hint_at_scale
+from lognmf.cli.scaling import SCALINGS, Preparation, hint_at_scale
 from lognmf.datasets import Dataset
 from lognmf.datasets.places import is_archive
 from lognmf.files import fingerprint
 from lognmf.models.validation import check_samples, read_samples
 from lognmf.parameters import check_choice
-from lognmf.preprocessing import normalize
 from lognmf.reading import printable
 
 
@@ -57,23 +56,27 @@ def reading(context: Any) -> Reading:
     return Reading(**{name: value for name, value in context.params.items() if name in names})
 
 
-def load(file: str, given: Reading, estimators: Iterable[Any]) -> tuple[Dataset, dict[str, Any]]:
-    """The data as the models will see them, and paths and hashes; refused if no estimator takes them."""
-    if given.scale_features is not None:
-        check_choice("scale_features", given.scale_features, SCALINGS)
+def load(file: str, given: Reading, estimators: Iterable[Any]) -> tuple[Dataset, dict[str, Any], Preparation]:
+    """The data as the models will see them, paths and hashes, and how they were scaled.
+
+    Data that no estimator takes are refused.
+    """
+    how = given.scale_features
+    if how is not None:
+        check_choice("scale_features", how, SCALINGS)
     data = read(file, given)
     source = _source(file, given.labels, data)
     X = _check_values(data.X, file, estimators)
-    if given.scale_features is not None:
-        X = SCALINGS[given.scale_features](X)
-    else:
+    if how is None:
         hint_at_scale(X, data.feature_names)
-    return replace(data, X=normalize(X) if given.normalize else X), source
+    scales = {} if how is None else SCALINGS[how](X)
+    preparation = Preparation(data.feature_names, **scales, unit=given.normalize)
+    return replace(data, X=preparation(X)), source, preparation
 
 
 def read(file: str, given: Reading) -> Dataset:
     """The data as they are in the file."""
-    shape, size = _shape("--image-shape", given.image_shape), _shape("--resize", given.resize)
+    shape, size = size_of("--image-shape", given.image_shape), size_of("--resize", given.resize)
     data = read_data(file, given, resize=size)
     if shape is None:
         return data
@@ -194,7 +197,7 @@ def _no_file(path: Path) -> Exception:
     return ValueError(f"{path} is of no known format, going by the end of its name: give a {allowed}.")
 
 
-def _shape(option: str, text: str | None) -> tuple[int, int] | None:
+def size_of(option: str, text: str | None) -> tuple[int, int] | None:
     """Height and width from a text like 32x32."""
     if text is None:
         return None

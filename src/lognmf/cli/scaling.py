@@ -1,45 +1,99 @@
-"""Scales of the features, set right before a fit; and a word where one of them drowns the others."""
+"""Features and samples brought to one scale before a fit, and new samples in the same way."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.cli.formats.shared import hint
+from lognmf.cli.formats.shared import hint, parsing
+from lognmf.preprocessing import normalize
+from lognmf.reading import check_npz
 
 _DROWNS = 0.9
 """Share of the sum of squares from which one feature is said to drown the others."""
 
 
-def _minmax(X: Any) -> Any:
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What happens to samples: ``log(1 + X)`` or ``(X − shift) · factor``, then unit norms if asked for."""
+
+    feature_names: tuple[str, ...] | None = None
+    log: bool = False
+    shift: np.ndarray | None = None  # (p,)
+    factor: np.ndarray | None = None  # (p,)
+    unit: bool = True
+
+    def __call__(self, X: Any) -> Any:
+        """Samples (n, p) as the model sees them; missing entries stay missing."""
+        if self.log:
+            X = np.log1p(X)
+        if self.shift is not None:
+            X = np.maximum(X - self.shift, 0)  # a new sample may be smaller than any before
+        if self.factor is not None:
+            X = sp.csr_array(X.multiply(self.factor)) if sp.issparse(X) else X * self.factor
+        return normalize(X) if self.unit else X
+
+    def save(self, path: Path) -> None:
+        """Write it to an npz file of plain arrays."""
+        given: dict[str, Any] = {name: value for name, value in vars(self).items() if value is not None}
+        np.savez_compressed(path, **given)
+
+    @classmethod
+    def load(cls, path: Path) -> Preparation:
+        """Read it back."""
+        with parsing(path):
+            check_npz(path)
+            with np.load(path, allow_pickle=False) as file:
+                given: dict[str, Any] = {name: file[name] for name in file.files}
+            for flag in ("log", "unit"):
+                given[flag] = bool(given[flag])
+            if "feature_names" in given:
+                given["feature_names"] = tuple(given["feature_names"].tolist())
+            return cls(**given)
+
+    def in_order(self, X: Any, names: Sequence[str] | None, path: str | os.PathLike[str]) -> Any:
+        """The features of new samples, in the order of those of the fit where both have names."""
+        if self.feature_names is None or names is None:
+            return X
+        place = {name: j for j, name in enumerate(names)}
+        lost = [name for name in self.feature_names if name not in place]
+        if lost:
+            few = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
+            msg = f"{path} lacks {len(lost)} of the {len(self.feature_names)} features of the model: {few}."
+            raise ValueError(msg)
+        return X[:, [place[name] for name in self.feature_names]]
+
+
+def _minmax(X: Any) -> dict[str, Any]:
     """Each feature from 0 to 1; of a sparse matrix by its largest entry, so that zeros stay zeros."""
     if sp.issparse(X):
         return _max(X)
     low = np.nanmin(X, axis=0)
-    return (X - low) / _nonzero(np.nanmax(X, axis=0) - low)
+    return {"shift": low, "factor": 1 / _nonzero(np.nanmax(X, axis=0) - low)}
 
 
-def _max(X: Any) -> Any:
+def _max(X: Any) -> dict[str, Any]:
     """Each feature divided by its largest entry."""
-    if sp.issparse(X):
-        return sp.csr_array(X.multiply(1 / _nonzero(X.max(axis=0).toarray().reshape(-1))))
-    return X / _nonzero(np.nanmax(X, axis=0))
+    largest = X.max(axis=0).toarray().reshape(-1) if sp.issparse(X) else np.nanmax(X, axis=0)
+    return {"factor": 1 / _nonzero(largest)}
 
 
-def _log1p(X: Any) -> Any:
+def _log1p(X: Any) -> dict[str, Any]:
     """Logarithm of 1 + X, for counts."""
-    return np.log1p(X)
+    return {"log": True}
 
 
-def _tfidf(X: Any) -> Any:
-    """Term frequency times inverse document frequency, for counts of words."""
+def _tfidf(X: Any) -> dict[str, Any]:
+    """Inverse document frequencies, for counts of words."""
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    weighted = TfidfTransformer(norm=None).fit_transform(sp.csr_matrix(X))
-    return sp.csr_array(weighted) if sp.issparse(X) else weighted.toarray()
+    return {"factor": TfidfTransformer(norm=None).fit(sp.csr_matrix(X)).idf_}
 
 
 def _nonzero(scale: np.ndarray) -> np.ndarray:
@@ -47,8 +101,13 @@ def _nonzero(scale: np.ndarray) -> np.ndarray:
     return np.where(scale > 0, scale, 1.0)
 
 
-SCALINGS: dict[str, Callable[[Any], Any]] = {"minmax": _minmax, "max": _max, "log1p": _log1p, "tfidf": _tfidf}
-"""Scalings by name: ``X -> X``, missing entries left as they are."""
+SCALINGS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "minmax": _minmax,
+    "max": _max,
+    "log1p": _log1p,
+    "tfidf": _tfidf,
+}
+"""Scalings of the features by name: ``X -> parameters of Preparation``."""
 
 
 def hint_at_scale(X: Any, names: Sequence[str] | None) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf import metrics, plots
-from lognmf.cli.folder import SUMMARY, new_folder
+from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY, new_folder
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
@@ -29,6 +29,7 @@ from lognmf.report.environment import machine, versions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from lognmf.cli.scaling import Preparation
     from lognmf.datasets import Dataset
     from lognmf.grid.tune import Tuned
 
@@ -48,8 +49,8 @@ class Run:
     """A fitted model, the clusters of its samples, and how both were computed.
 
     ``settings`` is what the user asked for besides the model's own parameters, ``source`` has the paths
-    and hashes of the data, ``command`` is the command line, ``tuning`` says how weights were
-    chosen, and ``tried`` has a row for each clustering that was tried.
+    and hashes of the data, ``command`` is the command line, ``preparation`` says how samples were scaled,
+    ``tuning`` how weights were chosen, and ``tried`` has a row for each clustering that was tried.
     """
 
     data: Dataset
@@ -58,6 +59,7 @@ class Run:
     settings: Mapping[str, Any]
     source: Mapping[str, Any]
     command: str
+    preparation: Preparation
     tuning: Tuned | None = None
     tried: Sequence[Mapping[str, Any]] = ()
 
@@ -153,7 +155,10 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
         if data.feature_names is not None:
             factors["feature_names"] = np.array(data.feature_names, dtype=str)
         np.savez_compressed(fresh / "factors.npz", **factors)
-        save_model(model, fresh / "model.npz")
+        save_model(model, fresh / MODEL)
+        run.preparation.save(fresh / PREPARATION)
+        if run.tried:  # a new sample gets the cluster of its nearest neighbours
+            _save_samples(fresh / SAMPLES, data.X)
         sample: Columns = {"sample": np.arange(len(V))}
         if data.sample_names is not None:
             sample = {**sample, "name": data.sample_names}
@@ -225,6 +230,13 @@ def _write(
         figure.savefig(folder / f"{name}.png")
     text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / SUMMARY).write_text(text + "\n", encoding="utf-8", errors=_ODD_NAMES)
+
+
+def _save_samples(path: Path, X: Any) -> None:
+    if sp.issparse(X):
+        sp.save_npz(path, X)
+    else:
+        np.savez_compressed(path, X=X)
 
 
 def _write_parquet(path: Path, columns: Columns) -> None:

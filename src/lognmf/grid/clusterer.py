@@ -237,7 +237,7 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         new = check_samples(self, X, reset=False).X
         known, labels = self._known
-        return vote(_like(new, known), known, labels)
+        return vote(alike(new, known), known, labels)
 
     @property
     def _signed(self) -> bool:
@@ -340,7 +340,7 @@ def vote(new: Any, known: Any, labels: np.ndarray) -> np.ndarray:
     return votes.argmax(axis=1)
 
 
-def _like(X: Any, known: Any) -> Any:
+def alike(X: Any, known: Any) -> Any:
     """``X`` in the form of the training samples, so that equal samples are equal."""
     X = to_numpy(X) if is_torch(X) else X
     if sp.issparse(known):

@@ -1,0 +1,120 @@
+"""``lognmf transform`` and ``predict``: new samples go the way of those of the fit."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse as sp
+
+from lognmf import load_model, normalize
+from lognmf.cli.scaling import SCALINGS, Preparation
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+NAMES = list("abcdef")
+
+
+@pytest.fixture(autouse=True)
+def frame(tmp_path, monkeypatch, rng):
+    """Three groups of samples in a table of their own."""
+    monkeypatch.chdir(tmp_path)
+    X = np.eye(3)[np.repeat([0, 1, 2], 8)].repeat(2, axis=1) + rng.random((24, 6)) / 5
+    frame = pandas.DataFrame(X * [1, 2, 3, 4, 5, 60], columns=NAMES)
+    frame.to_csv("old.csv", index=False)
+    return frame
+
+
+@pytest.mark.parametrize("how", [None, *SCALINGS])
+def test_samples_of_the_fit_get_its_codes(run, frame, how):
+    scaled = [] if how is None else ["--scale-features", how]
+    assert run("fit", "old.csv", "-k", 3, "--model", "ls-nmf", "--out", "r", *scaled)[0] == 0
+    code, out, err = run("transform", "r", "old.csv")
+    assert code == 0, err
+    assert "old-codes.csv" in out
+    X = frame.to_numpy()
+    X = X if how is None else Preparation(**SCALINGS[how](X), unit=False)(X)
+    expected = load_model("r/model.npz").transform(normalize(X))
+    codes = pandas.read_csv("old-codes.csv")
+    assert codes.columns.tolist() == ["sample", "part 0", "part 1", "part 2"]
+    np.testing.assert_allclose(codes.iloc[:, 1:], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_columns_are_matched_by_name(run, frame):
+    assert run("fit", "old.csv", "-k", 3, "--out", "r", "--scale-features", "max")[0] == 0
+    frame[NAMES[::-1]].assign(more=1.0).set_axis([f"s{i}" for i in range(24)]).to_csv("new.csv")
+    assert run("transform", "r", "old.csv", "--out", "a.csv")[0] == 0
+    assert run("transform", "r", "new.csv", "--out", "b.csv")[0] == 0
+    one, other = pandas.read_csv("a.csv"), pandas.read_csv("b.csv")
+    assert other["name"].tolist() == [f"s{i}" for i in range(24)]
+    pandas.testing.assert_frame_equal(one, other.drop(columns="name"))
+    assert "outlier norm" in one
+    code, _, err = run("transform", "r", "old.csv", "--out", "a.csv")
+    assert (code, "already exists" in err) == (2, True)
+    frame.drop(columns=["b", "c"]).to_csv("few.csv", index=False)
+    code, _, err = run("transform", "r", "few.csv")
+    assert (code, "few.csv lacks 2 of the 6 features of the model: b, c." in err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["fit", "cluster"])
+def test_samples_of_the_fit_keep_their_clusters(run, command):
+    assert run(command, "old.csv", "-k", 3, "--out", "r", "--scale-features", "minmax")[0] == 0
+    code, out, err = run("predict", "r", "old.csv")
+    assert code == 0, err
+    assert "old-clusters.csv" in out
+    clusters = pandas.read_csv("old-clusters.csv")["cluster"]
+    assert clusters.tolist() == pandas.read_csv("r/labels.csv")["cluster"].tolist()
+
+
+def test_sparse_samples(run, frame):
+    sp.save_npz("old.npz", sp.csr_array(frame.to_numpy() * (frame.to_numpy() > 0.1)))
+    assert run("cluster", "old.npz", "-k", 3, "--out", "r", "--scale-features", "tfidf")[0] == 0
+    assert run("predict", "r", "old.npz")[0] == 0
+    clusters = pandas.read_csv("old-clusters.csv")["cluster"]
+    assert clusters.tolist() == pandas.read_csv("r/labels.csv")["cluster"].tolist()
+
+
+def test_what_a_sample_below_the_smallest_becomes():
+    X = np.array([[1.0, 5.0], [3.0, 5.0]])
+    preparation = Preparation(**SCALINGS["minmax"](X), unit=False)
+    np.testing.assert_array_equal(preparation(X), [[0, 0], [1, 0]])
+    np.testing.assert_array_equal(preparation(np.array([[0.0, 7.0]])), [[0, 2]])
+
+
+REFUSALS = {
+    "no folder": (["transform", "nowhere", "old.csv"], "nowhere is no result folder of lognmf fit"),
+    "no file": (["predict", "r", "gone.csv"], "There is no file gone.csv"),
+    "features": (["predict", "r", "wide.npy"], "wide.npy has 7 features, but the model has 6."),
+    "ending": (["transform", "r", "old.csv", "--out", "x.txt"], "--out must end in .csv; got x.txt."),
+    "negative": (["transform", "r", "low.npy"], "Negative values in data"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refused_in_a_sentence(run, case):
+    np.save("wide.npy", np.ones((2, 7)))
+    np.save("low.npy", -np.ones((2, 6)))
+    assert run("fit", "old.csv", "-k", 2, "--model", "nmf", "--out", "r")[0] == 0
+    arguments, sentence = REFUSALS[case]
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert sentence in err
+
+
+def test_damaged_preparations_are_refused(run, tmp_path):
+    assert run("fit", "old.csv", "-k", 2, "--model", "nmf", "--out", "r")[0] == 0
+    (tmp_path / "r" / "preparation.npz").write_bytes(b"nothing")
+    code, _, err = run("transform", "r", "old.csv")
+    assert (code, "preparation.npz cannot be read as npz" in err) == (2, True)
+
+
+def test_the_package_runs_as_a_module():
+    said = subprocess.run([sys.executable, "-m", "lognmf", "--version"], capture_output=True, text=True)
+    assert (said.returncode, said.stdout.split()[0]) == (0, "lognmf")
+
+
+def test_the_summary_says_how_samples_were_scaled(run, tmp_path):
+    assert run("fit", "old.csv", "-k", 2, "--out", "r", "--scale-features", "max", "--no-normalize")[0] == 0
+    settings = json.loads((tmp_path / "r" / "summary.json").read_text())["settings"]
+    assert (settings["normalize"], settings["scale_features"]) == (False, "max")
