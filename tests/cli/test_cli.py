@@ -27,7 +27,7 @@ blank = pytest.mark.usefixtures("no_pictures")
 HAS_CALLBACKS = hasattr(RobustLogSparseNMF, "set_callbacks")
 FITTED = {
     "summary.json", "factors.npz", "model.npz", "labels.csv", "outliers.csv", "history.csv", "parts.csv",
-    "codes.csv", "preparation.npz", "convergence.png", "parts.png", "embedding.png",
+    "codes.csv", "preparation.npz", "convergence.png", "parts.png", "codes.png",
 }  # fmt: skip
 QUICK = ["-k", "3", "--max-iter", "20"]
 ONLY_TABLE = ["comparison.csv", "comparison.png", "index.html", "summary.json"]
@@ -82,7 +82,7 @@ def test_digits(run, here):
         assert word in out
     assert "digits: 1797 samples of 64 features, 3 parts" in err
     assert not HAS_CALLBACKS or "20/20 iterations" in err
-    for name in ("convergence.png", "parts.png", "embedding.png"):
+    for name in ("convergence.png", "parts.png", "codes.png"):
         assert (here / "demo" / name).stat().st_size > 5000
 
 
@@ -273,7 +273,8 @@ def test_a_comparison_says_how_to_do_it_again(run, here, X):
     models = settings.pop("models")
     assert settings == {
         "n_components": 3, "n_clusters": 4, "n_neighbors": 5, "init": "random", "seeds": [3, 4],
-        "references": True, "normalize": True, "scale_features": None, "labels": "kinds.txt", "image_shape": None,
+        "references": True, "normalize": True, "scale_features": None, "labels": "kinds.txt",
+        "image_shape": None,
     }  # fmt: skip
     assert list(models) == ["ONMF", "LS-NMF"]
     expected = MODELS["LS-NMF"](3, n_init=2, max_iter=7, init="random", random_state=3)

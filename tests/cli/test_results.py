@@ -115,7 +115,7 @@ def test_without_true_labels_there_is_no_column_for_them(tmp_path):
 def test_pictures_are_pictures(tmp_path):
     image = pytest.importorskip("PIL.Image")
     folder = write_results(tmp_path / "out", make_run(image_shape=(2, 3)))
-    for name in ("convergence.png", "parts.png", "embedding.png"):
+    for name in ("convergence.png", "parts.png", "codes.png"):
         with image.open(folder / name) as picture:
             assert min(picture.size) > 200
             assert len(picture.convert("L").getcolors()) > 10
@@ -244,7 +244,7 @@ def test_a_failure_while_writing_leaves_no_trace(tmp_path, monkeypatch, force, k
     def fail(*_, **__):
         raise kind
 
-    monkeypatch.setattr(plots, "embedding", fail)
+    monkeypatch.setattr(plots, "codes", fail)
     with pytest.raises(kind):
         write_results(tmp_path / "out", make_run(seed=1), force=force)
     assert names(tmp_path) == (["out"] if force else [])
@@ -400,13 +400,13 @@ def test_a_failure_while_replacing_puts_the_old_results_back(tmp_path, monkeypat
 
 @blank
 def test_a_folder_that_appears_meanwhile_is_kept(tmp_path, monkeypatch):
-    draw = plots.embedding
+    draw = plots.codes
 
     def draw_slowly(*arguments):
         (tmp_path / "out").mkdir()
         return draw(*arguments)
 
-    monkeypatch.setattr(plots, "embedding", draw_slowly)
+    monkeypatch.setattr(plots, "codes", draw_slowly)
     with pytest.raises(FileExistsError, match="already exists"):
         write_results(tmp_path / "out", make_run())
     assert list((tmp_path / "out").iterdir()) == []

@@ -4,10 +4,11 @@ import sys
 from itertools import product
 
 import numpy as np
+import pandas
 import pytest
 
 from drawing import drawn, png, ticks
-from lognmf import plots
+from lognmf import NMFClustering, RobustLogSparseNMF, plots
 from lognmf.grid.select import LOOKED_AT, standings
 from lognmf.plots.grid import SHOWN
 
@@ -80,11 +81,11 @@ def test_parts_need_a_fitting_shape(rng):
         plots.parts(rng.random((2, 12)), (3, 5))
 
 
-def test_embedding_marks_clusters_and_outliers(rng):
+def test_codes_marks_clusters_and_outliers(rng):
     V, labels = rng.random((40, 4)), np.arange(40) % 3
     share = np.zeros(40)
     share[[3, 7]] = 0.5
-    figure = plots.embedding(V, labels, share)
+    figure = plots.codes(V, labels, share)
     samples, outliers = figure.axes[0].collections
     assert len(samples.get_offsets()) == 40
     np.testing.assert_allclose(outliers.get_offsets(), samples.get_offsets()[[3, 7]])
@@ -96,21 +97,37 @@ def test_embedding_marks_clusters_and_outliers(rng):
     assert len(png(figure)) > 10_000
 
 
-def test_embedding_sorts_by_cluster():
+def test_models_and_clusterers_can_be_drawn(rng):
+    X = pandas.DataFrame(rng.random((20, 4)), columns=["w", "x$", "y", "z"])
+    model = RobustLogSparseNMF(2, random_state=0).fit(X)
+    model.is_outlier_[[4, 5]] = True
+    assert "x$" in texts(plots.parts(model))
+    assert f"outlier ({model.is_outlier_.sum()})" in texts(plots.codes(model))
+    left = plots.convergence(model).axes[0]
+    np.testing.assert_array_equal(left.lines[0].get_ydata(), model.history_["objective"])
+    clusterer = NMFClustering(3, random_state=0).fit(X)
+    assert [t.get_text() for t in plots.codes(clusterer).axes[1].get_yticklabels()] == ["0", "1", "2"]
+    words = np.array(["one$", "two$"])[np.arange(20) % 2]
+    figure = plots.codes(clusterer, words)
+    assert [t.get_text() for t in figure.axes[1].get_yticklabels()] == ["one$", "two$"]
+    assert len(png(figure)) > 3000
+
+
+def test_codes_sorts_by_cluster():
     V = np.tile(np.eye(3), (5, 1))
-    figure = plots.embedding(V, np.tile([2, 0, 1], 5))
+    figure = plots.codes(V, np.tile([2, 0, 1], 5))
     np.testing.assert_array_equal(figure.axes[1].images[0].get_array(), np.repeat(np.eye(3), 5, axis=0))
     assert [t.get_text() for t in figure.axes[1].get_xticklabels()] == ["1", "2", "0"]
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 1), (3, 2), (30, 40)])
-def test_embedding_of_every_size(rng, shape):
-    assert len(png(plots.embedding(rng.random(shape)))) > 3000
-    assert len(png(plots.embedding(np.zeros(shape), np.zeros(shape[0], dtype=int)))) > 3000
+def test_codes_of_every_size(rng, shape):
+    assert len(png(plots.codes(rng.random(shape)))) > 3000
+    assert len(png(plots.codes(np.zeros(shape), np.zeros(shape[0], dtype=int)))) > 3000
 
 
-def test_embedding_of_many_samples_draws_a_selection(rng):
-    figure = plots.embedding(rng.random((25_000, 2)), rng.integers(0, 60, 25_000))
+def test_codes_of_many_samples_draws_a_selection(rng):
+    figure = plots.codes(rng.random((25_000, 2)), rng.integers(0, 60, 25_000))
     assert len(figure.axes[0].collections[0].get_offsets()) == 20_000
     assert "20000 of 25000 samples" in figure.axes[0].get_title()
 
@@ -118,13 +135,13 @@ def test_embedding_of_many_samples_draws_a_selection(rng):
 def test_torch_tensors_can_be_drawn(rng):
     torch = pytest.importorskip("torch")
     V = torch.tensor(rng.random((10, 3)))
-    assert len(png(plots.embedding(V, torch.arange(10) % 2, V[:, 0]))) > 3000
+    assert len(png(plots.codes(V, torch.arange(10) % 2, V[:, 0]))) > 3000
     assert len(png(plots.parts(V))) > 1000
 
 
 def test_pyplot_is_not_touched(rng):
     before = "matplotlib.pyplot" in sys.modules
-    plots.embedding(rng.random((5, 2)), np.zeros(5, dtype=int))
+    plots.codes(rng.random((5, 2)), np.zeros(5, dtype=int))
     assert ("matplotlib.pyplot" in sys.modules) == before
 
 

@@ -24,7 +24,7 @@ FILES = (
     "history.csv",
     "convergence.png",
     "parts.png",
-    "embedding.png",
+    "codes.png",
     "tuning.csv",
     "sensitivity.png",
     "candidates.csv",

@@ -162,7 +162,6 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
         sample: Columns = {"sample": np.arange(len(V))}
         if data.sample_names is not None:
             sample = {**sample, "name": data.sample_names}
-        share = None
         labels = {**sample, "cluster": run.labels} | ({} if data.y is None else {"label": data.y})
         part = [f"part {j}" for j in range(len(components))]
         features = data.feature_names or [f"feature {j}" for j in range(components.shape[1])]
@@ -173,11 +172,10 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
             "codes": {**sample, **dict(zip(part, V.T, strict=True))},
         }
         if hasattr(model, "outlier_share_"):
-            share = to_numpy(model.outlier_share_)
             tables["outliers"] = {
                 **sample,
                 "outlier": to_numpy(model.is_outlier_).astype(int),
-                "share": share,
+                "share": to_numpy(model.outlier_share_),
                 "norm": to_numpy(model.outlier_norm_),
             }
         # Parts with the largest share of the sum of V Uᵀ first.
@@ -185,7 +183,7 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
         figures = {
             "convergence": plots.convergence(model.history_),
             "parts": plots.parts(components, data.image_shape, order, feature_names=data.feature_names),
-            "embedding": plots.embedding(V, run.labels, share),
+            "codes": plots.codes(V, run.labels, getattr(model, "is_outlier_", None)),
         }
         if tuning is not None:
             tables["tuning"] = _columns(tuning.rows)

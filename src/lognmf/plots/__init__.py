@@ -9,19 +9,19 @@ from lognmf.plots.curves import (
     scores_by_weight,
     sparseness_curves,
 )
-from lognmf.plots.fit import convergence, embedding, reconstructions
+from lognmf.plots.fit import codes, convergence, reconstructions
 from lognmf.plots.grid import score_maps, sensitivity
 from lognmf.plots.parts import parts, parts_of_models
 from lognmf.plots.samples import noise_levels, samples, samples_of_sets
 
 __all__ = [
+    "codes",
     "comparison",
     "components",
     "convergence",
     "convergence_curves",
     "convergence_rate",
     "convergence_rates",
-    "embedding",
     "fit_times",
     "noise_levels",
     "parts",

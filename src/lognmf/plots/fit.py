@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +19,13 @@ _MOST_POINTS = 20_000
 _MOST_NAMES = 25
 
 
-def convergence(history: Mapping[str, Any]) -> Figure:
+def convergence(fit: Any) -> Figure:
     """The objective over the iterations, and its relative decrease, which decides when to stop.
 
     Parameters
     ----------
-    history : mapping
-        ``iteration`` and ``objective``, as in ``history_``.
+    fit : fitted model or mapping
+        The model, or its ``history_`` with ``iteration`` and ``objective``.
 
     Returns
     -------
@@ -39,6 +39,7 @@ def convergence(history: Mapping[str, Any]) -> Figure:
     --------
     >>> figure = convergence({"iteration": [0, 10, 20], "objective": [9.0, 3.0, 2.0]})
     """
+    history = getattr(fit, "history_", fit)
     iteration, objective = np.asarray(history["iteration"]), np.asarray(history["objective"], dtype=float)
     figure = new_figure(9, 3.4)
     left, right = figure.subplots(1, 2)
@@ -62,17 +63,18 @@ def convergence(history: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def embedding(V: Any, labels: Any = None, share: Any = None) -> Figure:
+def codes(fit: Any, labels: Any = None, outliers: Any = None) -> Figure:
     """The codes: a map of the samples, and the matrix itself sorted by cluster.
 
     Parameters
     ----------
-    V : array of shape (n, k)
-        Codes, as in ``embedding_``. Of more than 20,000 samples an even selection is drawn.
+    fit : fitted model, or array of shape (n, k)
+        The model or clusterer, or codes as in ``embedding_``. Of more than 20,000 samples an even selection
+        is drawn.
     labels : array of shape (n,), optional
-        Clusters, as integers from 0.
-    share : array of shape (n,), optional
-        Outlier shares, as in ``outlier_share_``; samples with a positive one are marked.
+        Clusters or classes, numbers or words; default those of a clusterer.
+    outliers : array of bool of shape (n,), optional
+        Samples to be marked; default ``is_outlier_`` of a model that has it.
 
     Returns
     -------
@@ -84,21 +86,25 @@ def embedding(V: Any, labels: Any = None, share: Any = None) -> Figure:
 
     Examples
     --------
-    >>> figure = embedding([[0.0, 1.0], [0.1, 0.9], [1.0, 0.0]], labels=[0, 0, 1])
+    >>> figure = codes([[0.0, 1.0], [0.1, 0.9], [1.0, 0.0]], labels=[0, 0, 1])
     """
-    V = as_numpy(V)
+    V = as_numpy(getattr(fit, "embedding_", fit))
+    labels = getattr(fit, "labels_", None) if labels is None else labels
+    outliers = getattr(fit, "is_outlier_", None) if outliers is None else outliers
     drawn = np.unique(np.linspace(0, len(V) - 1, min(len(V), _MOST_POINTS)).astype(int))
-    clusters = np.zeros(len(V), dtype=int) if labels is None else as_numpy(labels).astype(int)
-    outlier = np.zeros(len(V), dtype=bool) if share is None else as_numpy(share) > 0
+    named = np.zeros(len(V), dtype=int) if labels is None else as_numpy(labels)
+    names, clusters = np.unique(named, return_inverse=True)
+    outlier = np.zeros(len(V), dtype=bool) if outliers is None else as_numpy(outliers).astype(bool)
+    words = [] if labels is None else [str(name) for name in names.tolist()]
     figure = new_figure(12, 5.4)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     places, explained = _principal_plane(V)
-    _draw_map(left, places[drawn], clusters[drawn], outlier[drawn], named=labels is not None)
+    _draw_map(left, places[drawn], clusters[drawn], outlier[drawn], words)
     left.set_xlabel(f"first principal axis ({explained[0]:.0%} of the variance)")
     left.set_ylabel(f"second principal axis ({explained[1]:.0%})")
     some = "" if len(drawn) == len(V) else f", {len(drawn)} of {len(V)} samples"
     left.set_title(f"Map of the codes{some}")
-    _draw_codes(figure, right, V[drawn], clusters[drawn], named=labels is not None)
+    _draw_codes(figure, right, V[drawn], clusters[drawn], words)
     return figure
 
 
@@ -114,7 +120,7 @@ def _principal_plane(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw_map(
-    axes: Axes, places: np.ndarray, clusters: np.ndarray, outlier: np.ndarray, *, named: bool
+    axes: Axes, places: np.ndarray, clusters: np.ndarray, outlier: np.ndarray, words: list[str]
 ) -> None:
     """Samples as dots coloured by cluster, outliers with a ring."""
     size = float(np.clip(6000 / len(places), 3, 30))
@@ -125,15 +131,17 @@ def _draw_map(
         axes.scatter(x, y, s=3 * size + 12, c="none", edgecolors="k", linewidths=0.9, label=label)
         axes.legend(loc="best", frameon=True, framealpha=0.9, edgecolor="0.8", fontsize=9)
     present = np.unique(clusters)
-    for c in present if named and len(present) <= _MOST_NAMES else ():
+    for c in present if words and len(present) <= _MOST_NAMES else ():
         box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.6", "alpha": 0.85}
         middle = np.median(places[clusters == c], axis=0)
-        axes.annotate(str(c), middle, ha="center", va="center", fontsize=9, color=DARK, bbox=box)
+        axes.annotate(
+            words[c], middle, ha="center", va="center", fontsize=9, color=DARK, bbox=box, parse_math=False
+        )
     axes.margins(0.04)
     tidy(axes)
 
 
-def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray, *, named: bool) -> None:
+def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray, words: list[str]) -> None:
     """Heat map of V: samples by cluster, components by the cluster in which they are largest."""
     heights = V / np.where((top := abs(V).max(axis=0)) > 0, top, 1)
     present = np.unique(clusters)
@@ -144,18 +152,18 @@ def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray,
     ends = np.searchsorted(clusters[samples], present, side="right")
     scale: dict[str, Any] = {"cmap": "viridis", "vmin": min(0.0, float(heights.min())), "vmax": 1}
     picture = axes.imshow(heights[samples][:, components], aspect="auto", interpolation="nearest", **scale)
-    if named:
+    if words:
         for end in ends[:-1]:
             axes.axhline(end - 0.5, color="white", linewidth=min(1, 15 / len(present)))
         step = math.ceil(len(present) / _MOST_NAMES)
         middles = (np.r_[0, ends[:-1]] + ends - 1) / 2
-        axes.set_yticks(middles[::step], [str(c) for c in present[::step]], fontsize=8)
+        axes.set_yticks(middles[::step], [words[c] for c in present[::step]], fontsize=8, parse_math=False)
     else:
         axes.set_yticks([])
     step = math.ceil(len(components) / _MOST_NAMES)
     axes.set_xticks(range(0, len(components), step), [str(j) for j in components[::step]], fontsize=8)
     axes.tick_params(length=0)
-    axes.set(xlabel="component", ylabel="samples by cluster" if named else "samples", title="Codes V")
+    axes.set(xlabel="component", ylabel="samples by cluster" if words else "samples", title="Codes V")
     bar = figure.colorbar(picture, ax=axes, fraction=0.05, pad=0.02)
     bar.set_label("code / largest of its component")
     bar.outline.set_visible(False)

@@ -31,14 +31,14 @@ def parts(
 
     Parameters
     ----------
-    components : array of shape (k, p)
-        The parts, as in ``components_``. At most 64 are drawn.
+    components : fitted model, or array of shape (k, p)
+        The model or clusterer, or its ``components_``. At most 64 parts are drawn.
     image_shape : (int, int), optional
         Height and width of a part, with ``height · width = p``.
     order : sequence of int, optional
         Which parts, in which order; default 0, 1, ….
     feature_names : sequence of str, optional
-        Names of the p features.
+        Names of the p features; default those of the data frame that the model was fitted to.
 
     Returns
     -------
@@ -57,7 +57,9 @@ def parts(
     --------
     >>> figure = parts([[0, 3, 1], [5, 0, 1]], feature_names=["apple", "banana", "cherry"])
     """
-    components = as_numpy(components)
+    if feature_names is None:
+        feature_names = getattr(components, "feature_names_in_", None)
+    components = as_numpy(getattr(components, "components_", components))
     if image_shape is not None:
         check_shape(image_shape, components.shape[1], "a part")
     order = list(range(len(components)) if order is None else order)
