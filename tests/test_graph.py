@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph
 from lognmf.graph import WEIGHTINGS, Graphs, check_graph
-from lognmf.neighbours import _settle
+from lognmf.neighbours import dense
 
 
 def squared_distances(X):
@@ -162,21 +162,10 @@ def test_digits_are_kept_also_where_almost_all_samples_are_candidates(spare):
 
 
 def test_ordinary_samples_need_no_second_search(rng, monkeypatch):
-    monkeypatch.setattr("lognmf.neighbours._settle", None)
+    monkeypatch.setattr(dense, "_settle", None)
     X = rng.normal(size=(150, 20))
     for scale in (1e-6, 1, 1e6):
         assert_nearest(knn_graph(scale * X, 5), X, 5)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("k", [1, 2, 200])
-def test_the_second_search_sorts_all_distances(rng, form, k):
-    X = rng.normal(size=(300, 4))
-    expected = squared_distances(X)
-    for i in (0, 17, 299):
-        squared, nearest = _settle(form(X), form(X), i, k, but_itself=True)
-        np.testing.assert_array_equal(nearest, np.argsort(expected[i])[:k])
-        np.testing.assert_allclose(squared, np.sort(expected[i])[:k], rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
@@ -186,7 +175,8 @@ def test_blocks_of_work_do_not_matter(rng, weighting, form, offset, monkeypatch)
     X = form(offset + rng.random((50, 6)))
     whole = knn_graph(X, 5, weighting)
     for numbers in (1, 7, 100):
-        monkeypatch.setattr("lognmf.neighbours.BLOCK", numbers)
+        for block in ("_BLOCK", "_MEMORY", "_QUERIES"):
+            monkeypatch.setattr(dense, block, numbers)
         monkeypatch.setattr("lognmf.graph.BLOCK", numbers)
         same(knn_graph(X, 5, weighting), whole)
 

@@ -8,9 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import is_torch, to_numpy, with_small_indices
-from lognmf.neighbours import BLOCK, Neighbours, find_neighbours, squared_norms
+from lognmf.core.arrays import is_torch, squared_row_norms, to_numpy, with_small_indices
+from lognmf.neighbours import Neighbours, find_neighbours
 from lognmf.parameters import check_choice, check_integer, check_sparse
+
+BLOCK = 1 << 17
+"""Numbers per block of work."""
 
 
 def knn_graph(
@@ -246,7 +249,7 @@ def _heat(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) ->
 
 
 def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
-    lengths = np.sqrt(squared_norms(X))
+    lengths = np.sqrt(squared_row_norms(X.astype(np.float64, copy=False)))
     scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     cosines = np.empty(len(rows))
     step = max(1, BLOCK // X.shape[1])
