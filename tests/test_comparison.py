@@ -71,7 +71,7 @@ def built(monkeypatch):
     """Numbers of neighbours of the graphs that are searched for."""
     found = []
     search = graph.find_neighbours
-    monkeypatch.setattr(graph, "find_neighbours", lambda X, k: found.append(k) or search(X, k))
+    monkeypatch.setattr(graph, "find_neighbours", lambda X, k, *how: found.append(k) or search(X, k, *how))
     return found
 
 

@@ -471,3 +471,29 @@ class TestGraphs:
         torch = pytest.importorskip("torch")
         X = rng.random((12, 3))
         same(Graphs(torch.tensor(X)).knn(4), knn_graph(X, 4))
+
+    def test_a_search_for_many_serves_for_fewer(self, rng, monkeypatch):
+        X = rng.random((40, 3))
+        X[7] = X[3]
+        graphs = Graphs(X)
+        shared = Graphs(X).shared(3)
+        graphs.knn(9)
+        monkeypatch.setattr("lognmf.graph.find_neighbours", None)
+        same(graphs.knn(4), knn_graph(X, 4))
+        same(graphs.shared(3), shared)
+
+    def test_names(self, rng, capsys):
+        X = rng.random((30, 3))
+        graphs = Graphs(X, graph="exact", verbose=True)
+        assert graphs.knn(4) is graphs.knn(4, "exact")
+        assert "4 neighbours of 30 samples found exactly" in capsys.readouterr().err
+        graphs.knn(4)
+        assert not capsys.readouterr().err
+
+    def test_a_given_one_stands_for_all(self, monkeypatch):
+        monkeypatch.setattr("lognmf.graph.find_neighbours", None)
+        W = sp.csr_array(PATH)
+        graphs = Graphs(np.zeros((3, 2)), graph=W)
+        same(graphs.knn(5), W)
+        # Two neighbours on a path have both of them in common, its two ends what is between them.
+        np.testing.assert_array_equal(graphs.shared(5).toarray(), [[0, 2, 1], [2, 0, 2], [1, 2, 0]])

@@ -208,9 +208,9 @@ class TestGraphIsSearchedOnce:
 
         search = graph.find_neighbours
 
-        def counted(X, k):
+        def counted(X, k, *more):
             found.append(k)
-            return search(X, k)
+            return search(X, k, *more)
 
         monkeypatch.setattr(graph, "find_neighbours", counted)
         return found
@@ -219,7 +219,12 @@ class TestGraphIsSearchedOnce:
         ("options", "expected"),
         [
             ({}, [5]),
-            ({"n_neighbors": 7}, [5, 7]),
+            ({"n_neighbors": 7}, [7]),  # which serves the start too
+            ({"n_neighbors": 3}, [5]),
+            ({"n_neighbors": 7, "lam": 0}, [5]),
+            ({"graph": "exact"}, [5]),
+            ({"graph": "approximate"}, [5]),
+            ({"graph": sp.csr_array(np.kron(np.eye(3), 1 - np.eye(10)))}, []),
             ({"lam": 0}, [5]),
             ({"graph": None}, [5]),
             ({"init": "random"}, [5]),
@@ -263,3 +268,12 @@ class TestEqualSamples:
         twice = spectral(np.tile(X, (2, 1)), 4, np.random.RandomState(0))[1].argmax(axis=1)
         np.testing.assert_array_equal(twice[:60], twice[60:])
         assert metrics.clustering_accuracy(once, twice[:60]) > 0.9
+
+
+def test_a_given_graph_is_what_the_start_clusters(rng):
+    X, _ = unequal(rng, (30, 30))
+    other = np.tile([0, 1], 30)  # a graph of other groups than those of the data
+    W = sp.csr_array((other[:, None] == other).astype(float) - np.eye(60))
+    W = W + sp.csr_array(([0.01, 0.01], ([0, 1], [1, 0])), shape=W.shape)
+    model = LogSparseNMF(2, init="spectral", graph=W, max_iter=0, random_state=0).fit(X)
+    assert metrics.clustering_accuracy(other, model.embedding_.argmax(axis=1)) == 1.0

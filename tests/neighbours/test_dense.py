@@ -1,4 +1,4 @@
-"""Exact search among dense samples: every way finds the same, and leaves to the next what it cannot decide."""
+"""Exact search among dense samples: each way finds the same, and leaves to the next what it cannot decide."""
 
 import numpy as np
 import pytest

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.neighbours.approximate import nearest_approximately
 from lognmf.neighbours.dense import nearest_dense
 from lognmf.neighbours.distinct import distinct_rows
 
-__all__ = ["Neighbours", "distinct_rows", "find_neighbours", "nearest"]
+__all__ = ["METHODS", "Neighbours", "distinct_rows", "find_neighbours", "nearest"]
+
+METHODS = ("auto", "exact", "approximate")
+"""Ways to find neighbours: "auto" is exact up to `EXACT_WORK`."""
+
+EXACT_WORK = 1e12
+"""n² (p + 100) of dense samples up to which "auto" is exact: ten seconds on two cores."""
 
 DENSE_UP_TO = 1 << 20
-"""Numbers up to which sparse samples are searched as dense ones: compiled loops need half a second to load."""
+"""Numbers up to which sparse samples are searched as dense ones: compiled loops take time to load."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +32,27 @@ class Neighbours:
     group: np.ndarray  # (n,) the set of every sample
     nearest: np.ndarray  # (m, k) sets, the nearest first
     squared: np.ndarray  # (m, k) their squared distances
+    recall: float = 1.0  # share of true neighbours, as measured on some samples
+
+    def fewer(self, n_neighbors: int) -> Neighbours:
+        """The same for at most so many neighbours."""
+        return replace(self, nearest=self.nearest[:, :n_neighbors], squared=self.squared[:, :n_neighbors])
 
 
-def find_neighbours(X: Any, n_neighbors: int) -> Neighbours:
-    """The nearest others among the distinct samples, all of them where there are no more."""
+def find_neighbours(X: Any, n_neighbors: int, method: str = "auto") -> Neighbours:
+    """The nearest others among the distinct samples, all of them where there are no more.
+
+    Sparse samples are always searched exactly.
+    """
     first, group = distinct_rows(X)
     m = len(first)
     k = min(n_neighbors, m - 1)
     if not k:
         return Neighbours(first, group, np.empty((m, 0), dtype=np.intp), np.empty((m, 0)))
     distinct = X if m == X.shape[0] else X[first]
+    large = float(m) ** 2 * (X.shape[1] + 100) > EXACT_WORK
+    if not sp.issparse(X) and (method == "approximate" or (method == "auto" and large)):
+        return Neighbours(first, group, *nearest_approximately(distinct, k))
     return Neighbours(first, group, *nearest(distinct, distinct, k, but_itself=True))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,13 +63,19 @@ def squared_norms(X: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Points:
+class Points:
     """Samples as they enter products: less ``shift`` (p,), in units of ``unit``, of type ``dtype``."""
 
     X: np.ndarray
-    shift: np.ndarray | float
+    shift: Any
     unit: float
     dtype: Any
+
+    @classmethod
+    def single(cls, X: np.ndarray) -> Points:
+        """In single precision, centred so that a common offset costs no digits, and without overflow."""
+        shift = X.mean(axis=0)
+        return cls(X, shift, _largest(X, shift) or 1.0, np.float32)
 
     def left(self, rows: Any) -> np.ndarray:
         """Samples beside a column of ones."""
@@ -107,9 +113,9 @@ def _by_products(
     """Neighbours of some ``rows`` of ``Y`` by products of the data's precision, and which are sure."""
     others = X.shape[0] - but_itself
     count = min(k + _SPARE, others)
-    left, right = (_Points(Z, 0.0, 1.0, X.dtype) for Z in (Y, X))
+    left, right = (Points(Z, 0.0, 1.0, X.dtype) for Z in (Y, X))
     candidates, last = _candidates(left, right, rows, count, but_itself)
-    neighbours, squared = _measured(Y, X, rows, candidates)
+    neighbours, squared = measured(Y, X, rows, candidates)
     sure = np.full(len(rows), count == others)
     if count < others:
         sizes = squared_norms(Y[rows])
@@ -121,22 +127,23 @@ def _by_single_products(
     Y: np.ndarray, X: np.ndarray, k: int, but_itself: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Neighbours of all rows of ``Y`` by products in single precision, and which are sure."""
-    shift = X.mean(axis=0)
-    unit = max(_largest(X, shift), _largest(Y, shift)) or 1.0
-    left, right = (_Points(Z, shift, unit, np.float32) for Z in (Y, X))
+    left = right = Points.single(X)
+    if Y is not X:
+        unit = max(right.unit, _largest(Y, right.shift))
+        left, right = (replace(right, X=Z, unit=unit) for Z in (Y, X))
     rows = np.arange(Y.shape[0])
     candidates, last = _candidates(left, right, rows, k + _SPARE_SINGLE, but_itself)
-    neighbours, squared = _measured(Y, X, rows, candidates)
+    neighbours, squared = measured(Y, X, rows, candidates)
     sizes = left.sizes()
     rough = last + sizes
-    bound = (rough - _slack(X, np.float32, sizes, rough)) * unit * unit
+    bound = (rough - _slack(X, np.float32, sizes, rough)) * left.unit * left.unit
     # A tie that reaches beyond the first spare ones is decided in the same way with few samples as with many.
     spare, sizes = squared[:, k + _SPARE - 1], squared_norms(Y)
     bound = np.minimum(bound, spare - _slack(X, X.dtype, sizes, spare))
     return neighbours[:, :k], squared[:, :k], squared[:, k - 1] < bound
 
 
-def _largest(X: np.ndarray, shift: np.ndarray) -> float:
+def _largest(X: np.ndarray, shift: Any) -> float:
     """The largest entry of ``|X − shift|``, or a little more."""
     return float(np.maximum(X.max(axis=0) - shift, shift - X.min(axis=0)).max())
 
@@ -152,9 +159,9 @@ def _slack(X: np.ndarray, dtype: Any, sizes: np.ndarray, rough: np.ndarray) -> n
 
 
 def _candidates(
-    left: _Points, right: _Points, rows: np.ndarray, count: int, but_itself: bool
+    left: Points, right: Points, rows: np.ndarray, count: int, but_itself: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ``count`` nearest of ``rows`` by products, and the distance of the last less ‖y‖²: (m, count), (m,)."""
+    """The ``count`` nearest of ``rows`` by products (m, count); the last one's distance less ‖y‖² (m,)."""
     candidates, last = np.empty((len(rows), count), dtype=np.intp), np.empty(len(rows))
     numbers = _MEMORY // (np.dtype(left.dtype).itemsize * own_threads())
     queries = int(np.clip(numbers // (3 * right.X.shape[1] + 2 * _QUERIES), 16, _QUERIES))
@@ -169,13 +176,13 @@ def _candidates(
 
 
 @dataclass(frozen=True, eq=False)
-class _Best:
+class Best:
     """The smallest values of each row so far, ascending, and their columns: (m, count) each."""
 
     values: np.ndarray
     places: np.ndarray
 
-    def merged(self, rows: list[np.ndarray], values: list[np.ndarray], places: list[np.ndarray]) -> _Best:
+    def merged(self, rows: list[np.ndarray], values: list[np.ndarray], places: list[np.ndarray]) -> Best:
         """The smallest of these and of more; of equal ones the first."""
         m, count = self.values.shape
         all_rows = np.concatenate([np.repeat(np.arange(m), count), *rows])
@@ -183,16 +190,16 @@ class _Best:
         all_places = np.concatenate([self.places.reshape(-1), *places])
         order = np.lexsort((all_places, all_values, all_rows))
         chosen = order[np.searchsorted(all_rows[order], np.arange(m))[:, None] + np.arange(count)]
-        return _Best(all_values[chosen], all_places[chosen])
+        return Best(all_values[chosen], all_places[chosen])
 
 
-def _best(left: _Points, right: _Points, rows: np.ndarray, chunk: int, count: int, but_itself: bool) -> _Best:
+def _best(left: Points, right: Points, rows: np.ndarray, chunk: int, count: int, but_itself: bool) -> Best:
     """The ``count`` smallest products of each of some rows with all samples, chunk by chunk.
 
     After the first chunk few products are below what a row has already, and only these are looked at.
     """
     queries, n = left.left(rows), right.X.shape[0]
-    best: _Best | None = None
+    best: Best | None = None
     pending: tuple[list[np.ndarray], ...] = ([], [], [])
     for start in range(0, n, chunk):
         products = queries @ right.right(slice(start, start + chunk)).T
@@ -200,7 +207,7 @@ def _best(left: _Points, right: _Points, rows: np.ndarray, chunk: int, count: in
             own = np.flatnonzero((rows >= start) & (rows < start + chunk))
             products[own, rows[own] - start] = np.inf
         if best is None:
-            best = _smallest(products, count)
+            best = smallest(products, count)
             continue
         row, column = np.divmod(np.flatnonzero(products < best.values[:, -1:]), products.shape[1])
         for parts, more in zip(pending, (row, products[row, column], column + start), strict=True):
@@ -211,7 +218,7 @@ def _best(left: _Points, right: _Points, rows: np.ndarray, chunk: int, count: in
     return best.merged(*pending) if pending[0] else best
 
 
-def _smallest(values: np.ndarray, count: int) -> _Best:
+def smallest(values: np.ndarray, count: int) -> Best:
     """The ``count`` smallest values of each row.
 
     The ``count``-th of the minima over groups of columns is a bound that few values reach, and
@@ -225,10 +232,10 @@ def _smallest(values: np.ndarray, count: int) -> _Best:
     reached = values[rows, columns]
     order = np.lexsort((reached, rows))
     chosen = order[np.searchsorted(rows, np.arange(m))[:, None] + np.arange(count)]
-    return _Best(reached[chosen], columns[chosen])
+    return Best(reached[chosen], columns[chosen])
 
 
-def _measured(
+def measured(
     Y: np.ndarray, X: np.ndarray, rows: np.ndarray, candidates: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Candidates of some ``rows`` of ``Y``, the nearest first by differences; squared distances."""

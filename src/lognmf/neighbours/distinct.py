@@ -18,7 +18,7 @@ def distinct_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """The first of every set of equal rows (m,), in order, and for each row the number of its set (n,)."""
     group = _sets_of_equal(_hashes(X))
     while not (equal := _equal_rows(X, group)).all():
-        # Rows of one hash that are not equal: all that equal the first stay, the others are a set of their own.
+        # Rows of one hash that are not equal: those that equal the first stay, the others are another set.
         group = _sets_of_equal(2 * group + ~equal)
     return _firsts(group), group
 

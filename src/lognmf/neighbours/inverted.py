@@ -62,7 +62,7 @@ def _frequent(by_feature: sp.csc_array) -> np.ndarray:
 
 
 def _index(by_feature: sp.csc_array, frequent: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Where the list of each feature starts and ends, the samples in it, and their values; none if frequent."""
+    """Where the list of each feature starts and ends (empty if frequent), its samples, and their values."""
     starts, ends = by_feature.indptr[:-1], by_feature.indptr[1:].copy()
     ends[frequent] = starts[frequent]
     return _small(starts), _small(ends), _small(by_feature.indices), by_feature.data.astype(np.float64)
