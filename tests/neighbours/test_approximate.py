@@ -1,4 +1,4 @@
-"""Approximate search: most of the true neighbours, with exact distances, the same for any number of threads."""
+"""Approximate search: most of the true neighbours, with exact distances."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ def test_threads_do_not_matter(rng, small_cells, monkeypatch):
 
 
 def test_the_method_is_chosen_by_size(rng, small_cells, monkeypatch):
-    X = curved(rng, 1200)
+    X = curved(rng)
     searches = []
     search = neighbours.nearest_approximately
     monkeypatch.setattr(
