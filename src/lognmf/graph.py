@@ -52,8 +52,8 @@ def knn_graph(
         Weight of an edge: 1; ``exp(−d²/t)`` with t the mean squared distance over all edges; or the cosine of
         the two samples, negative ones as 0.
     method : {"auto", "exact", "approximate"}, default="auto"
-        How neighbours are found. "auto" is exact for sparse X, and for dense X up to n² (p + 100) = 10¹²:
-        57,000 samples of 200 features. Sparse X is searched exactly in any case.
+        How neighbours are found. "auto" is exact for sparse X, and for dense X up to n² (p + 100) = 5 · 10¹¹:
+        40,000 samples of 200 features. Sparse X is searched exactly in any case.
 
     Returns
     -------

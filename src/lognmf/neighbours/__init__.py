@@ -17,8 +17,8 @@ __all__ = ["METHODS", "Neighbours", "distinct_rows", "find_neighbours", "nearest
 METHODS = ("auto", "exact", "approximate")
 """Ways to find neighbours: "auto" is exact up to `EXACT_WORK`."""
 
-EXACT_WORK = 1e12
-"""n² (p + 100) of dense samples up to which "auto" is exact: ten seconds on two cores."""
+EXACT_WORK = 5e11
+"""n² (p + 100) of dense samples up to which "auto" is exact: five seconds on two cores."""
 
 DENSE_UP_TO = 1 << 20
 """Numbers up to which sparse samples are searched as dense ones: compiled loops take time to load."""
