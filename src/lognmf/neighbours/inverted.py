@@ -131,27 +131,32 @@ def _search(first, Y, X, index, sizes_Y, sizes_X, error, but_itself, products, n
     """Fill the neighbours of the rows of ``Y`` from ``first`` on.
 
     ``products`` hold −2 y·x over the frequent features; here the others are added. They bound every distance
-    from below and from above. Only samples whose lower bound is not beyond the k-th upper bound are measured.
+    from below, and less closely from above. Only samples whose lower bound is not beyond the upper bounds of
+    the k first are measured.
     """
     starts, features, values = Y
     begin, end, samples, sample_values = index
     n, k = len(sizes_X), nearest.shape[1]
-    upper, nobody = np.empty(k), np.empty(k, dtype=np.int64)
+    lower, places = np.empty(k), np.empty(k, dtype=np.int64)
     for row in range(len(nearest)):
         i, distance = first + row, products[row]
         for e in range(starts[i], starts[i + 1]):
             weight = -2.0 * np.float64(values[e])
             for f in range(begin[features[e]], end[features[e]]):
                 distance[samples[f]] += weight * sample_values[f]
-        upper[:] = np.inf
+        if but_itself:
+            distance[i] = np.inf
+        lower[:] = np.inf
         for j in range(n):
-            size = sizes_Y[i] + sizes_X[j]
-            distance[j] += (1.0 - error) * size
-            if distance[j] + 2.0 * error * size < upper[k - 1] and not (but_itself and i == j):
-                _insert(distance[j] + 2.0 * error * size, j, upper, nobody)
+            distance[j] += (1.0 - error) * (sizes_Y[i] + sizes_X[j])
+            if distance[j] < lower[k - 1]:
+                _insert(distance[j], j, lower, places)
+        upper = 0.0
+        for place in range(k):
+            upper = max(upper, lower[place] + 2.0 * error * (sizes_Y[i] + sizes_X[places[place]]))
         squared[row, :] = np.inf
         for j in range(n):
-            if distance[j] <= upper[k - 1] and not (but_itself and i == j):
+            if distance[j] <= upper:
                 exact = _difference(i, Y, j, X)
                 if exact < squared[row, k - 1]:
                     _insert(exact, j, squared[row], nearest[row])
