@@ -175,7 +175,7 @@ def test_blocks_of_work_do_not_matter(rng, weighting, form, offset, monkeypatch)
     X = form(offset + rng.random((50, 6)))
     whole = knn_graph(X, 5, weighting)
     for numbers in (1, 7, 100):
-        for block in ("_BLOCK", "_MEMORY", "_QUERIES"):
+        for block in ("_BLOCK", "_MEMORY", "_QUERIES", "_SMALL"):
             monkeypatch.setattr(dense, block, numbers)
         monkeypatch.setattr("lognmf.graph.BLOCK", numbers)
         same(knn_graph(X, 5, weighting), whole)

@@ -9,7 +9,7 @@ from lognmf.neighbours import dense
 
 @pytest.fixture(autouse=True)
 def single(monkeypatch):
-    """Products in single precision come first also with few samples."""
+    """Products in single precision come first also with few samples, as with many."""
     monkeypatch.setattr(dense, "_SINGLE_FROM", 0)
 
 

@@ -23,6 +23,9 @@ _SINGLE_FROM = 4096
 _MEMORY = 1 << 28
 """Bytes for the temporaries of all threads."""
 
+_SMALL = 1 << 17
+"""Numbers of a block of products where there are fewer than `_SINGLE_FROM` samples."""
+
 _QUERIES = 1024
 """Samples that a thread takes at a time, at most; it multiplies them with twice as many at a time."""
 
@@ -63,6 +66,23 @@ def squared_norms(X: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
+class _Plain:
+    """Samples with their squared norms ``sizes`` (n,), as they are: nothing of the size of X is made."""
+
+    X: np.ndarray
+    sizes: np.ndarray
+
+    def left(self, rows: Any) -> np.ndarray:
+        return self.X[rows]
+
+    def distances(self, left: np.ndarray, rows: slice) -> np.ndarray:
+        products = left @ self.X[rows].T
+        products *= -2
+        products += self.sizes[rows]
+        return products
+
+
+@dataclass(frozen=True, eq=False)
 class Points:
     """Samples as they enter products: less ``shift`` (p,), in units of ``unit``, of type ``dtype``."""
 
@@ -90,6 +110,10 @@ class Points:
         points[:, :-1] *= -2
         return points
 
+    def distances(self, left: np.ndarray, rows: Any) -> np.ndarray:
+        """Squared distances of others to some samples, less ‖y‖²."""
+        return left @ self.right(rows).T
+
     def sizes(self) -> np.ndarray:
         """Squared norms of all samples, in double precision."""
         sizes = np.empty(self.X.shape[0])
@@ -113,12 +137,13 @@ def _by_products(
     """Neighbours of some ``rows`` of ``Y`` by products of the data's precision, and which are sure."""
     others = X.shape[0] - but_itself
     count = min(k + _SPARE, others)
-    left, right = (Points(Z, 0.0, 1.0, X.dtype) for Z in (Y, X))
+    right = _Plain(X, squared_norms(X))
+    left = right if Y is X else _Plain(Y, squared_norms(Y))
     candidates, last = _candidates(left, right, rows, count, but_itself)
     neighbours, squared = measured(Y, X, rows, candidates)
     sure = np.full(len(rows), count == others)
     if count < others:
-        sizes = squared_norms(Y[rows])
+        sizes = left.sizes[rows]
         sure = squared[:, k - 1] < last + sizes - _slack(X, X.dtype, sizes, last + sizes)
     return neighbours[:, :k], squared[:, :k], sure
 
@@ -159,13 +184,16 @@ def _slack(X: np.ndarray, dtype: Any, sizes: np.ndarray, rough: np.ndarray) -> n
 
 
 def _candidates(
-    left: Points, right: Points, rows: np.ndarray, count: int, but_itself: bool
+    left: Any, right: Any, rows: np.ndarray, count: int, but_itself: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The ``count`` nearest of ``rows`` by products (m, count); the last one's distance less ‖y‖² (m,)."""
     candidates, last = np.empty((len(rows), count), dtype=np.intp), np.empty(len(rows))
-    numbers = _MEMORY // (np.dtype(left.dtype).itemsize * own_threads())
-    queries = int(np.clip(numbers // (3 * right.X.shape[1] + 2 * _QUERIES), 16, _QUERIES))
-    chunk = max(2 * queries, 4 * count)
+    n, p = right.X.shape
+    if n < _SINGLE_FROM:
+        queries, chunk = max(16, _SMALL // max(n, p)), n
+    else:
+        queries = int(np.clip(_MEMORY // (8 * own_threads() * (3 * p + 2 * _QUERIES)), 16, _QUERIES))
+        chunk = max(2 * queries, 4 * count)
 
     def search(some: slice) -> None:
         best = _best(left, right, rows[some], chunk, count, but_itself)
@@ -193,7 +221,7 @@ class Best:
         return Best(all_values[chosen], all_places[chosen])
 
 
-def _best(left: Points, right: Points, rows: np.ndarray, chunk: int, count: int, but_itself: bool) -> Best:
+def _best(left: Any, right: Any, rows: np.ndarray, chunk: int, count: int, but_itself: bool) -> Best:
     """The ``count`` smallest products of each of some rows with all samples, chunk by chunk.
 
     After the first chunk few products are below what a row has already, and only these are looked at.
@@ -202,7 +230,7 @@ def _best(left: Points, right: Points, rows: np.ndarray, chunk: int, count: int,
     best: Best | None = None
     pending: tuple[list[np.ndarray], ...] = ([], [], [])
     for start in range(0, n, chunk):
-        products = queries @ right.right(slice(start, start + chunk)).T
+        products = right.distances(queries, slice(start, start + chunk))
         if but_itself:
             own = np.flatnonzero((rows >= start) & (rows < start + chunk))
             products[own, rows[own] - start] = np.inf

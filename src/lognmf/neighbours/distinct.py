@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-BLOCK = 1 << 18
+BLOCK = 1 << 16
 """Numbers per block of work."""
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)

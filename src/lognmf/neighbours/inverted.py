@@ -36,7 +36,8 @@ def nearest_sparse(
     by_feature = sp.csc_array(X)
     frequent = _frequent(by_feature)
     index = _index(by_feature, frequent)
-    right = -2.0 * by_feature[:, frequent].toarray().astype(np.float64, copy=False).T
+    right = by_feature[:, frequent].toarray().astype(np.float64, copy=False).T
+    right *= -2
     rows_Y, rows_X = ((_small(Z.indptr), _small(Z.indices), Z.data) for Z in (Y, X))
     sizes_X = _squared_norms(rows_X[0], rows_X[2])
     sizes_Y = sizes_X if Y is X else _squared_norms(rows_Y[0], rows_Y[2])
