@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph
 from lognmf.graph import WEIGHTINGS, Graphs, check_graph
-from lognmf.neighbours import _settle
+from lognmf.neighbours import dense
 
 
 def squared_distances(X):
@@ -162,21 +162,10 @@ def test_digits_are_kept_also_where_almost_all_samples_are_candidates(spare):
 
 
 def test_ordinary_samples_need_no_second_search(rng, monkeypatch):
-    monkeypatch.setattr("lognmf.neighbours._settle", None)
+    monkeypatch.setattr(dense, "_settle", None)
     X = rng.normal(size=(150, 20))
     for scale in (1e-6, 1, 1e6):
         assert_nearest(knn_graph(scale * X, 5), X, 5)
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("k", [1, 2, 200])
-def test_the_second_search_sorts_all_distances(rng, form, k):
-    X = rng.normal(size=(300, 4))
-    expected = squared_distances(X)
-    for i in (0, 17, 299):
-        squared, nearest = _settle(form(X), form(X), i, k, but_itself=True)
-        np.testing.assert_array_equal(nearest, np.argsort(expected[i])[:k])
-        np.testing.assert_allclose(squared, np.sort(expected[i])[:k], rtol=1e-12)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
@@ -186,7 +175,8 @@ def test_blocks_of_work_do_not_matter(rng, weighting, form, offset, monkeypatch)
     X = form(offset + rng.random((50, 6)))
     whole = knn_graph(X, 5, weighting)
     for numbers in (1, 7, 100):
-        monkeypatch.setattr("lognmf.neighbours.BLOCK", numbers)
+        for block in ("_BLOCK", "_MEMORY", "_QUERIES", "_SMALL"):
+            monkeypatch.setattr(dense, block, numbers)
         monkeypatch.setattr("lognmf.graph.BLOCK", numbers)
         same(knn_graph(X, 5, weighting), whole)
 
@@ -481,3 +471,29 @@ class TestGraphs:
         torch = pytest.importorskip("torch")
         X = rng.random((12, 3))
         same(Graphs(torch.tensor(X)).knn(4), knn_graph(X, 4))
+
+    def test_a_search_for_many_serves_for_fewer(self, rng, monkeypatch):
+        X = rng.random((40, 3))
+        X[7] = X[3]
+        graphs = Graphs(X)
+        four, shared = knn_graph(X, 4), Graphs(X).shared(3)
+        graphs.knn(9)
+        monkeypatch.setattr("lognmf.graph.find_neighbours", None)
+        same(graphs.knn(4), four)
+        same(graphs.shared(3), shared)
+
+    def test_names(self, rng, capsys):
+        X = rng.random((30, 3))
+        graphs = Graphs(X, graph="exact", verbose=True)
+        assert graphs.knn(4) is graphs.knn(4, "exact")
+        assert "4 neighbours of 30 samples found exactly" in capsys.readouterr().err
+        graphs.knn(4)
+        assert not capsys.readouterr().err
+
+    def test_a_given_one_stands_for_all(self, monkeypatch):
+        monkeypatch.setattr("lognmf.graph.find_neighbours", None)
+        W = sp.csr_array(PATH)
+        graphs = Graphs(np.zeros((3, 2)), graph=W)
+        same(graphs.knn(5), W)
+        # Two neighbours on a path have both of them in common, its two ends what is between them.
+        np.testing.assert_array_equal(graphs.shared(5).toarray(), [[0, 2, 1], [2, 0, 2], [1, 2, 0]])

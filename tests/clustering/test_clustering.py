@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf.clustering import cluster
+from lognmf.metrics import clustering_accuracy
 
 
 @pytest.fixture
@@ -63,3 +64,13 @@ def test_sparse_codes_with_wide_indices():
 def test_bad_seed(seed):
     with pytest.raises(ValueError, match=f"^random_state must be a seed .* got {seed!r}"):
         cluster(np.eye(3), 2, random_state=seed)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_many_samples_are_started_on_some(rng, form, monkeypatch):
+    monkeypatch.setattr("lognmf.clustering.kmeans.STARTED_ON", 100)
+    groups = rng.permutation(np.repeat(range(4), 50))
+    V = form(np.eye(4)[groups] + 0.05 * rng.random((200, 4)))
+    labels = cluster(V, 4, random_state=0)
+    assert clustering_accuracy(groups, labels) == 1.0
+    np.testing.assert_array_equal(labels, cluster(V, 4, random_state=0))

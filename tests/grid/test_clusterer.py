@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, normalize
 from sklearn.utils.estimator_checks import check_clustering, parametrize_with_checks
 
-from lognmf import MODELS, LogSparseNMF, NMFClustering, knn_graph, metrics
+from lognmf import MODELS, LogSparseNMF, NMFClustering, graph, knn_graph, metrics
 from lognmf.grid.candidates import FAMILIES
-from lognmf.grid.clusterer import vote
+from lognmf.grid.vote import vote
 
 GROUPS = np.repeat([0, 1, 2], 20)
 
@@ -221,6 +221,9 @@ BAD = {
     "foreign model": ({"model": object()}, TypeError, "estimator of this package"),
     "weight": ({"model": LogSparseNMF(lam=-1.0)}, ValueError, "lam must be a finite number >= 0"),
     "effort": ({"effort": "huge"}, ValueError, "effort must be one of"),
+    "graph": ({"graph": "fast"}, ValueError, 'graph must be "knn", "exact", "approximate".*got \'fast\''),
+    "no graph": ({"graph": None}, ValueError, "graph must not be None"),
+    "wrong graph": ({"graph": sp.eye_array(4)}, ValueError, "graph must be 60×60 for 60 samples"),
     "neighbours": ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer >= 1; got 0"),
     "seeds": ({"n_init": 0}, ValueError, "n_init must be an integer >= 1; got 0"),
     "time": ({"time_limit": 0}, ValueError, "time_limit must be a finite number > 0"),
@@ -243,3 +246,29 @@ def test_missing_and_negative_entries_are_refused(X):
     with pytest.raises(ValueError, match="Negative values in data passed to NMFClustering"):
         NMFClustering(3).fit(X)
     assert NMFClustering(3, model="Semi-NMF", random_state=0).fit(X).labels_.shape == (60,)
+
+
+@pytest.mark.parametrize("given_to", ["clusterer", "model"])
+@pytest.mark.parametrize("effort", ["quick", "grid"])
+def test_a_given_graph_serves_for_all(given_to, effort, X, monkeypatch):
+    monkeypatch.setattr("lognmf.graph.find_neighbours", lambda *_: pytest.fail("a graph was searched for"))
+    other = np.arange(60) % 3  # groups that the samples do not have
+    W = sp.csr_array((other[:, None] == other) * 1.0 - np.eye(60))
+    clusterer = NMFClustering(3, effort=effort, n_init=1, random_state=0)
+    if given_to == "model":
+        clusterer.set_params(model=LogSparseNMF(graph=W, lam=1.0, max_iter=2))
+    else:
+        clusterer.set_params(graph=W)
+    clusterer.fit(X)
+    assert metrics.clustering_accuracy(other, clusterer.labels_) == 1.0
+    np.testing.assert_array_equal(clusterer.model_.graph_.toarray(), W.toarray())
+
+
+def test_how_neighbours_are_found_is_named_and_told(X, monkeypatch, capsys):
+    asked, search = [], graph.find_neighbours
+    monkeypatch.setattr(graph, "find_neighbours", lambda *how: asked.append(how[1:]) or search(*how))
+    for name, method in graph.SEARCHES.items():
+        NMFClustering(3, graph=name, verbose=1, random_state=0).fit(X)
+        assert asked.pop() == (5, method)
+        assert not asked
+        assert "5 neighbours of 60 samples found exactly" in capsys.readouterr().err

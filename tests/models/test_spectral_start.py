@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from lognmf import MODELS, LogSparseNMF, graph, knn_graph, metrics
+from lognmf.core import parallel
 from lognmf.models import starts
 from lognmf.models.starts import spectral
 from problems import samples
@@ -91,10 +92,37 @@ class TestEmbedding:
     def test_connected(self, rng):
         self.assert_leading(self.connected(rng), 4)
 
-    @pytest.mark.parametrize("large", [10, 1000])
-    def test_in_pieces(self, large, rng, monkeypatch):
-        monkeypatch.setattr(starts, "LARGE", large)
-        self.assert_leading(sp.block_diag([self.connected(rng, n) for n in (20, 30, 40)], format="csr"), 5)
+    def in_pieces(self, rng):
+        return sp.block_diag([self.connected(rng, n) for n in (20, 30, 40)], format="csr")
+
+    def test_in_pieces(self, rng):
+        self.assert_leading(self.in_pieces(rng), 5)
+
+    @pytest.mark.parametrize("rows", [7, 1000])
+    def test_of_many_samples_nearly(self, rng, rows, monkeypatch):
+        """Filtered vectors miss little of what the leading eigenvectors keep of the walk."""
+        monkeypatch.setattr(starts, "LARGE", 10)
+        monkeypatch.setattr(starts, "ROWS", rows)
+        groups = knn_graph(unequal(rng, (150, 100, 100, 50))[0], 5)
+        for W, k in ((self.connected(rng), 4), (self.in_pieces(rng), 5), (groups, 4), (self.chain(400), 3)):
+            degree = W.sum(axis=1)
+            walk = (W / np.sqrt(degree)).T / np.sqrt(degree)
+            values = np.linalg.eigvalsh(walk.toarray())[-k:]
+            E = starts._embedding(sp.csr_array(W), k, connected_components(W)[0], np.random.RandomState(0))
+            Q = np.linalg.qr(E * np.sqrt(degree)[:, None])[0]
+            assert Q.shape == (W.shape[0], k)
+            assert values.sum() - np.trace(Q.T @ (walk @ Q)) < 0.01
+
+    def test_of_many_samples_whatever_the_threads(self, rng, monkeypatch):
+        monkeypatch.setattr(starts, "LARGE", 10)
+        monkeypatch.setattr(starts, "ROWS", 16)
+        W, found = self.connected(rng), []
+        for threads in (1, 3):
+            monkeypatch.setattr(parallel, "own_threads", lambda threads=threads: threads)
+            parallel._workers.cache_clear()
+            found.append(starts._embedding(W, 4, 1, np.random.RandomState(0)))
+        parallel._workers.cache_clear()
+        np.testing.assert_array_equal(*found)
 
     def test_chains(self):
         self.assert_leading(self.chain(1000), 5)
@@ -178,10 +206,10 @@ def test_a_tiny_piece_joins_no_cluster_without_samples(form, rng, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("pieces", "large", "inverted"), [(1, 100, [False]), (2, 100, [True]), (2, 59, [False])]
+    ("pieces", "large", "inverted"), [(1, 100, [False]), (2, 100, [True]), (2, 59, []), (1, 59, [])]
 )
 def test_which_eigenvectors_are_sought_by_an_inverse(pieces, large, inverted, rng, monkeypatch):
-    """Those of a graph in pieces, unless it is large: plain iterations find them by luck."""
+    """Those of a graph in pieces: plain iterations find them by luck. Those of a large graph are filtered."""
     sought, eigsh = [], starts.eigsh
     monkeypatch.setattr(starts, "LARGE", large)
     monkeypatch.setattr(starts, "eigsh", lambda **how: sought.append("sigma" in how) or eigsh(**how))
@@ -208,9 +236,9 @@ class TestGraphIsSearchedOnce:
 
         search = graph.find_neighbours
 
-        def counted(X, k):
+        def counted(X, k, *more):
             found.append(k)
-            return search(X, k)
+            return search(X, k, *more)
 
         monkeypatch.setattr(graph, "find_neighbours", counted)
         return found
@@ -219,7 +247,12 @@ class TestGraphIsSearchedOnce:
         ("options", "expected"),
         [
             ({}, [5]),
-            ({"n_neighbors": 7}, [5, 7]),
+            ({"n_neighbors": 7}, [7]),  # which serves the start too
+            ({"n_neighbors": 3}, [5]),
+            ({"n_neighbors": 7, "lam": 0}, [5]),
+            ({"graph": "exact"}, [5]),
+            ({"graph": "approximate"}, [5]),
+            ({"graph": sp.csr_array(np.kron(np.eye(3), 1 - np.eye(10)))}, []),
             ({"lam": 0}, [5]),
             ({"graph": None}, [5]),
             ({"init": "random"}, [5]),
@@ -263,3 +296,12 @@ class TestEqualSamples:
         twice = spectral(np.tile(X, (2, 1)), 4, np.random.RandomState(0))[1].argmax(axis=1)
         np.testing.assert_array_equal(twice[:60], twice[60:])
         assert metrics.clustering_accuracy(once, twice[:60]) > 0.9
+
+
+def test_a_given_graph_is_what_the_start_clusters(rng):
+    X, _ = unequal(rng, (30, 30))
+    other = np.tile([0, 1], 30)  # a graph of other groups than those of the data
+    W = sp.csr_array((other[:, None] == other).astype(float) - np.eye(60))
+    W = W + sp.csr_array(([0.01, 0.01], ([0, 1], [1, 0])), shape=W.shape)
+    model = LogSparseNMF(2, init="spectral", graph=W, max_iter=0, random_state=0).fit(X)
+    assert metrics.clustering_accuracy(other, model.embedding_.argmax(axis=1)) == 1.0

@@ -69,7 +69,7 @@ def predict(
     """
     with interruptible(), worded(ValueError, OSError, MemoryError):
         from lognmf.cli.read import read_data
-        from lognmf.grid.clusterer import alike, vote
+        from lognmf.grid.vote import alike, vote
         from lognmf.models.validation import check_samples
 
         target = _target(out, file, "clusters", force=force)

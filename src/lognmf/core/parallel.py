@@ -139,6 +139,11 @@ def shared_out(work: Callable[[slice], None], count: int) -> None:
     _in_threads(lambda part: work(slice(edges[part], edges[part + 1])), range(threads))
 
 
+def in_blocks(work: Callable[[slice], None], count: int, step: int) -> None:
+    """``work(own)`` for blocks of ``step`` of ``count`` things, several at a time in our own threads."""
+    _in_threads(lambda start: work(slice(start, min(start + step, count))), range(0, count, step))
+
+
 def _in_threads(work: Callable[[int], None], parts: range) -> None:
     errors = np.geterr()  # of this thread: others would warn of what is ignored here
 

@@ -23,9 +23,10 @@ from lognmf.grid.candidates import Candidates, Clustering
 from lognmf.grid.components import most_modular
 from lognmf.grid.plan import check_clusters, check_model, place
 from lognmf.grid.tune import default_grid, tune
+from lognmf.grid.vote import alike, vote
 from lognmf.models.starts import NEIGHBOURS, near_clusters
-from lognmf.models.validation import Samples, check_samples, read_samples
-from lognmf.neighbours import distinct_rows, nearest
+from lognmf.models.validation import Samples, check_graph_parameters, check_samples, read_samples
+from lognmf.neighbours import distinct_rows
 from lognmf.parameters import (
     check_choice,
     check_integer,
@@ -40,9 +41,6 @@ UPDATES = 10
 _WEIGHTS = {"alpha": 0.01, "beta": 0.001, "lam": 1.0, "solver": "mu", "max_iter": UPDATES}
 SETTINGS = {"LS-NMF": _WEIGHTS, "RLS-NMF": {**_WEIGHTS, "gamma": 1.0}}
 """Parameters of a model given by its name, for samples of unit norm; other names have ``max_iter`` alone."""
-
-VOTERS = 3
-"""Neighbours that decide on the cluster of a new sample: with five, classes of few samples lose theirs."""
 
 AUTO = "auto"
 """The number of clusters is to be chosen."""
@@ -74,6 +72,10 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         "quick" makes one fit. "grid" tries three seeds, and `tune` of the model for each of them.
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most half of the other samples are used.
+    graph : {"knn", "exact", "approximate"} or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph of the samples, built from X or given (symmetric, nonnegative), also for the model if
+        its own ``graph`` is "knn". With "knn" here the ``graph`` of a given model serves the clusters too.
+        "knn" is "approximate" for large dense X, else "exact", as in `knn_graph`; ``verbose=1`` says which.
     n_init : int or None, default=None
         Number of seeds. None: 1 for "quick", 3 for "grid".
     time_limit : float or None, default=None
@@ -133,6 +135,7 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         model: Any = "LS-NMF",
         effort: Literal["quick", "grid"] = "quick",
         n_neighbors: int = 5,
+        graph: Literal["knn", "exact", "approximate"] | sp.sparray | sp.spmatrix = "knn",
         n_init: int | None = None,
         time_limit: float | None = None,
         device: str | None = None,
@@ -144,6 +147,7 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         self.model = model
         self.effort = effort
         self.n_neighbors = n_neighbors
+        self.graph = graph
         self.n_init = n_init
         self.time_limit = time_limit
         self.device = device
@@ -183,7 +187,11 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         estimator._check_parameters()
         samples = replace(samples, data=InMemory(place(data.X, self.device, None), None))
         known = to_numpy(data.X) if is_torch(data.X) else data.X
-        graphs = Graphs(known) if graphs is None else graphs
+        if graphs is None:
+            graphs = Graphs(known, graph=self._graph(estimator), verbose=bool(self.verbose))
+        if not isinstance(graphs.graph, str):
+            graphs.given(graphs.graph)  # refused before any work
+
         # A graph in which everybody is everybody's neighbour tells nothing.
         n_neighbors = min(self.n_neighbors, max(1, (data.shape[0] - 1) // 2))
         count = EFFORTS[self.effort] if self.n_init is None else self.n_init
@@ -256,13 +264,22 @@ class NMFClustering(ClusterMixin, BaseEstimator):
             msg = f'n_clusters must be an integer >= 1 or "auto"; got {self.n_clusters!r}.'
             raise ValueError(msg)
         check_choice("effort", self.effort, EFFORTS)
-        check_integer("n_neighbors", self.n_neighbors, 1)
+        check_graph_parameters(self.graph, self.n_neighbors)
+        if self.graph is None:
+            msg = 'graph must not be None: clusters are judged on a graph. Use "knn", or give one.'
+            raise ValueError(msg)
         if self.n_init is not None:
             check_integer("n_init", self.n_init, 1)
         if self.time_limit is not None:
             check_positive("time_limit", self.time_limit)
         check_random_state(self.random_state)
         check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
+
+    def _graph(self, estimator: Any) -> Any:
+        """The graph of the samples: the clusterer's own, unless the model names or was given another one."""
+        plain = isinstance(self.graph, str) and self.graph == "knn"
+        of_model = getattr(estimator, "graph", None)
+        return of_model if plain and of_model is not None else self.graph
 
     def _estimator(self) -> Any:
         """The model to be fitted."""
@@ -328,21 +345,3 @@ def _fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clusterin
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is not meant to converge
         return model._fit(samples, given, graphs=graphs)
-
-
-def vote(new: Any, known: Any, labels: np.ndarray) -> np.ndarray:
-    """Labels (m,) of new samples by those (n,) of the nearest known samples; an equal one decides alone."""
-    voters, squared = nearest(new, known, min(VOTERS, known.shape[0]))
-    equal = squared[:, :1] == 0
-    weight = np.where(equal, squared == 0, 1 / np.sqrt(np.where(equal, 1, squared)))
-    votes = np.zeros((len(voters), labels.max() + 1))
-    np.add.at(votes, (np.arange(len(voters))[:, None], labels[voters]), weight)
-    return votes.argmax(axis=1)
-
-
-def alike(X: Any, known: Any) -> Any:
-    """``X`` in the form of the training samples, so that equal samples are equal."""
-    X = to_numpy(X) if is_torch(X) else X
-    if sp.issparse(known):
-        return sp.csr_array(X, dtype=known.dtype)
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=known.dtype)

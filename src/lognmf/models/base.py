@@ -33,7 +33,7 @@ _FEATURES = ("n_features_in_", "feature_names_in_")
 
 Init = Literal["random", "scaled", "nndsvda", "nndsvdar", "spectral"]
 KMeansInit = Literal["kmeans", "random"]
-Graph: TypeAlias = Literal["knn"] | sp.sparray | sp.spmatrix | None
+Graph: TypeAlias = Literal["knn", "exact", "approximate"] | sp.sparray | sp.spmatrix | None
 Seed = int | np.random.RandomState | None
 Auto = Literal["auto"]
 
@@ -203,7 +203,8 @@ class FactorModel(
         try:
             data = check_samples(self, X, reset=True, mask=mask)
             with threads_for(data.X, self.n_components * self.n_init):
-                self._fit_checked(data, Graphs(data.X) if graphs is None else graphs, given or {})
+                graphs = Graphs(data.X, verbose=bool(self.verbose)) if graphs is None else graphs
+                self._fit_checked(data, graphs, given or {})
         except BaseException:
             # A failed fit keeps n_features_in_ of the previous one.
             for name in _FEATURES:
@@ -256,11 +257,9 @@ class FactorModel(
     def _graph(self, graphs: Graphs, weights: Mapping[str, Array]) -> sp.csr_array | None:
         """The graph of the samples: none, given, or built if any setting has a weight for it."""
         graph = getattr(self, "graph", None)
-        if graph is None:
+        if graph is None or (isinstance(graph, str) and not np.any(to_numpy(weights["lam"]) > 0)):
             return None
-        if not isinstance(graph, str):
-            return graphs.given(graph)
-        return graphs.knn(self.n_neighbors) if np.any(to_numpy(weights["lam"]) > 0) else None
+        return graphs.knn(self.n_neighbors, graph)
 
     def _unit(self, data: InMemory) -> float:
         """What the fit takes for 1 in the units of X."""

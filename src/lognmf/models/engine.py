@@ -106,7 +106,7 @@ def draw(
         return given[0], given[1]
     start = model._starts[model.init]
     if start is spectral:
-        start = functools.partial(spectral, W=graphs.knn(NEIGHBOURS))
+        start = functools.partial(spectral, W=_start_graph(model, graphs))
     drawn = starts.batch(start, data.X, model.n_components, model.n_init, check_random_state(seed))
     first = []
     powers = POWERS_OF_UNIT.get(model._starts[model.init], (0.0, 0.0))
@@ -115,6 +115,15 @@ def draw(
         xp = namespace(F)
         first.append(F if own is None else xp.asarray(xp.broadcast_to(own, F.shape), copy=True))
     return first[0], first[1]
+
+
+def _start_graph(model: FactorModel, graphs: Graphs) -> sp.csr_array:
+    """The graph that the spectral start clusters: a given one, or that of `NEIGHBOURS` neighbours."""
+    graph = getattr(model, "graph", None)
+    graph = "knn" if graph is None else graph
+    if isinstance(graph, str) and getattr(model, "lam", False) and model.n_neighbors > NEIGHBOURS:
+        graphs.knn(model.n_neighbors, graph)  # the model needs it, and one search serves both
+    return graphs.knn(NEIGHBOURS, graph)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # the loop refuses objectives that are not finite, in words

@@ -34,8 +34,9 @@ class GraphNMF(WithGraph, TermsModel):
     loss : {"frobenius", "kullback-leibler"}, default="frobenius"
         Data term: the squared error, or for counts and text the divergence ``Σ x log(x/y) − x + y`` with
         ``y = V Uᵀ``, which needs ``solver="mu"`` and also takes missing entries (NaN, ``mask``).
-    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
-        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative).
+    graph : {"knn", "exact", "approximate"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative). "knn" is
+        "approximate" for large dense X, else "exact", as in `knn_graph`; ``verbose=1`` says which.
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
     normalize : bool, default=False
@@ -43,7 +44,7 @@ class GraphNMF(WithGraph, TermsModel):
         program does. The last scaling changes the graph term; ``objective_`` is that of the scaled factors.
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="random"
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its zeros filled; or
-        spectral clustering of the graph of 5 neighbours.
+        spectral clustering of a given graph, or of that of 5 neighbours.
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
     solver : {"auto", "cd", "mu"}, default="mu"

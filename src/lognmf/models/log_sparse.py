@@ -71,13 +71,14 @@ class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
     loss : {"frobenius", "kullback-leibler"}, default="frobenius"
         Data term: the squared error, or for counts and text the divergence ``Σ x log(x/y) − x + y`` with
         ``y = V Uᵀ``, which is minimised by ``solver="mu"``.
-    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
-        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative).
+    graph : {"knn", "exact", "approximate"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative). "knn" is
+        "approximate" for large dense X, else "exact", as in `knn_graph`; ``verbose=1`` says which.
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="nndsvda"
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its zeros filled; or
-        spectral clustering of the graph of 5 neighbours, whatever ``graph`` is.
+        spectral clustering of a given graph, or of that of 5 neighbours.
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
     solver : {"auto", "cd", "mu"}, default="auto"

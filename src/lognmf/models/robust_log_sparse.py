@@ -70,13 +70,14 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         Sparsity penalty.
     row_norm : {"l2log", "l21"}, default="l2log"
         Norm of the outlier part; "l21" is eq_obj_log_robust2.
-    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
-        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative).
+    graph : {"knn", "exact", "approximate"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative). "knn" is
+        "approximate" for large dense X, else "exact", as in `knn_graph`; ``verbose=1`` says which.
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
     init : {"random", "scaled", "nndsvda", "nndsvdar", "spectral"}, default="nndsvda"
         Start: uniform on [0, 1); the same with U scaled to fit the data; NNDSVD with its zeros filled; or
-        spectral clustering of the graph of 5 neighbours, whatever ``graph`` is. From "random" S absorbs the
+        spectral clustering of a given graph, or of that of 5 neighbours. From "random" S absorbs the
         misfit of the start, and hundreds of multiplicative updates hardly move (the paper's behaviour).
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.

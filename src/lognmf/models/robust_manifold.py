@@ -158,8 +158,9 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
         Growth of the penalty per iteration.
     published_sign : bool, default=False
         Use the published program's sign (+) in the step of V instead of the Lagrangian's (−).
-    graph : {"knn"}, None or sparse matrix of shape (n, n), default="knn"
-        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative).
+    graph : {"knn", "exact", "approximate"}, None or sparse matrix of shape (n, n), default="knn"
+        Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative). "knn" is
+        "approximate" for large dense X, else "exact", as in `knn_graph`; ``verbose=1`` says which.
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most n − 1 are used.
     init : {"kmeans", "random"}, default="kmeans"

@@ -11,6 +11,7 @@ from sklearn.preprocessing import normalize
 from lognmf.clustering import cluster
 from lognmf.core import starts
 from lognmf.core.arrays import Matrix, to_numpy
+from lognmf.core.parallel import in_blocks, limited
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.graph import Graphs
 from lognmf.neighbours import distinct_rows
@@ -26,7 +27,19 @@ TINY_PIECE = 0.1
 cluster of its own."""
 
 LARGE = 20_000
-"""Samples above which plain iterations are tried first even if the graph is in pieces."""
+"""Samples above which eigenvectors are good approximations, in time that grows like the graph."""
+
+ROUNDS = 8
+"""Maximum number of rounds of filtering; three are usual."""
+
+SETTLED = 0.05
+"""Share of what is missing to eigenvalues of 1 by which a round must reduce it to be followed by another."""
+
+AMPLIFIED = 9.0
+"""Logarithm of how much a filter may amplify: more would cost the digits of single precision."""
+
+ROWS = 1 << 14
+"""Rows of the graph that a thread multiplies at a time."""
 
 RESTARTS = 300
 """Maximum number of restarts of the Lanczos iterations; tens are usual."""
@@ -160,10 +173,12 @@ def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState)
     degree = np.asarray(W.sum(axis=1)).reshape(-1)
     scale = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
     walk = sp.csr_array(W.multiply(scale[:, None]).multiply(scale))
+    if W.shape[0] > LARGE:
+        return _filtered(walk, k, degree, rng) * scale[:, None]
     first = rng.uniform(-1, 1, W.shape[0])
     plain = {"A": walk, "which": "LA"}
     inverse = {"A": sp.csc_array(walk), "sigma": 1 + SHIFT, "which": "LM"}
-    order = (plain, inverse) if pieces == 1 or W.shape[0] > LARGE else (inverse,)
+    order = (plain, inverse) if pieces == 1 else (inverse,)
     for how in order:
         try:
             vectors = eigsh(k=k, v0=first, maxiter=RESTARTS, rng=ARPACK_SEED, **how)[1]
@@ -171,3 +186,51 @@ def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState)
         except ArpackNoConvergence as error:
             vectors = error.eigenvectors  # some of them are better than none
     return vectors * scale[:, None]
+
+
+def _filtered(walk: sp.csr_array, k: int, degree: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """Nearly the k leading eigenvectors (n, k) of a walk, by polynomials that amplify them.
+
+    Some more vectors than k are filtered together. The least of their eigenvalues tells what is to be damped
+    in the next round (Zhou, Saad, Tiago and Chelikowsky 2006). Equal eigenvalues do no harm.
+    """
+    n, width = walk.shape[0], k + 10
+    blocks = [walk[start : start + ROWS].astype(np.float32) for start in range(0, n, ROWS)]
+    V = rng.standard_normal((n, width)).astype(np.float32)
+    V[:, 0] = np.sqrt(degree)  # an eigenvector
+    least, missing = 0.9, float(k)
+    with limited():  # the same products for any number of threads
+        for _ in range(ROUNDS):
+            V = np.linalg.qr(_damped(blocks, V, least))[0]
+            values, turn = np.linalg.eigh((V.T @ _times(blocks, V)).astype(np.float64))
+            V = V @ turn.astype(np.float32)
+            before, missing, least = missing, float((1 - values[-k:]).sum()), float(values[0])
+            if missing >= (1 - SETTLED) * before:
+                break
+    return V[:, -k:].astype(np.float64)
+
+
+def _damped(blocks: list[sp.csr_array], V: np.ndarray, least: float) -> np.ndarray:
+    """A Chebyshev polynomial of the walk times ``V``: eigenvalues from −1 to ``least`` become small."""
+    least = min(max(least, -0.5), 0.999)
+    centre, half = (least - 1) / 2, (least + 1) / 2
+    terms = int(np.clip(AMPLIFIED / np.arccosh((1 - centre) / half), 3, 20))
+    last, V = V, (_times(blocks, V) - np.float32(centre) * V) / np.float32(half)
+    for _ in range(terms - 1):
+        product = _times(blocks, V)
+        product -= np.float32(centre) * V
+        product *= np.float32(2 / half)
+        product -= last
+        last, V = V, product
+    return V
+
+
+def _times(blocks: list[sp.csr_array], V: np.ndarray) -> np.ndarray:
+    """The matrix with these blocks of `ROWS` rows times ``V``, on all cores."""
+    out = np.empty_like(V)
+
+    def multiply(some: slice) -> None:
+        out[some.start * ROWS : some.stop * ROWS] = blocks[some.start] @ V
+
+    in_blocks(multiply, len(blocks), 1)
+    return out

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
 from lognmf.core.data import InMemory
+from lognmf.graph import SEARCHES
 from lognmf.parameters import check_integer, check_layout, check_sparse
 
 
@@ -254,7 +255,8 @@ def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix, *, signed
 def check_graph_parameters(graph: Any, n_neighbors: Any) -> None:
     """Refuse what cannot name or be a graph."""
     check_integer("n_neighbors", n_neighbors, 1)
-    named = graph is None or (isinstance(graph, str) and graph == "knn")
+    named = graph is None or (isinstance(graph, str) and graph in SEARCHES)
     if not named and (isinstance(graph, str) or not (sp.issparse(graph) or hasattr(graph, "__array__"))):
-        msg = f'graph must be "knn", None or a sparse n×n matrix of weights; got {graph!r}.'
+        names = ", ".join(f'"{name}"' for name in SEARCHES)
+        msg = f"graph must be {names}, None or a sparse n×n matrix of weights; got {graph!r}."
         raise ValueError(msg) if isinstance(graph, str) else TypeError(msg)

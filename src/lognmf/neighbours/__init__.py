@@ -1,0 +1,71 @@
+"""Nearest neighbours among samples in rows; equal samples are found first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.neighbours.approximate import nearest_approximately
+from lognmf.neighbours.dense import nearest_dense
+from lognmf.neighbours.distinct import distinct_rows
+
+__all__ = ["METHODS", "Neighbours", "distinct_rows", "find_neighbours", "nearest"]
+
+METHODS = ("auto", "exact", "approximate")
+"""Ways to find neighbours: "auto" is exact up to `EXACT_WORK`."""
+
+EXACT_WORK = 5e11
+"""n² (p + 100) of dense samples up to which "auto" is exact: five seconds on two cores."""
+
+DENSE_UP_TO = 1 << 20
+"""Numbers up to which sparse samples are searched as dense ones: compiled loops take time to load."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The nearest others of every distinct sample."""
+
+    first: np.ndarray  # (m,) the first of every set of equal samples
+    group: np.ndarray  # (n,) the set of every sample
+    nearest: np.ndarray  # (m, k) sets, the nearest first
+    squared: np.ndarray  # (m, k) their squared distances
+    recall: float = 1.0  # share of true neighbours, as measured on some samples
+
+    def fewer(self, n_neighbors: int) -> Neighbours:
+        """The same for at most so many neighbours."""
+        return replace(self, nearest=self.nearest[:, :n_neighbors], squared=self.squared[:, :n_neighbors])
+
+
+def find_neighbours(X: Any, n_neighbors: int, method: str = "auto") -> Neighbours:
+    """The nearest others among the distinct samples, all of them where there are no more.
+
+    Sparse samples are always searched exactly.
+    """
+    first, group = distinct_rows(X)
+    m = len(first)
+    k = min(n_neighbors, m - 1)
+    if not k:
+        return Neighbours(first, group, np.empty((m, 0), dtype=np.intp), np.empty((m, 0)))
+    distinct = X if m == X.shape[0] else X[first]
+    large = float(m) ** 2 * (X.shape[1] + 100) > EXACT_WORK
+    if not sp.issparse(X) and (method == "approximate" or (method == "auto" and large)):
+        return Neighbours(first, group, *nearest_approximately(distinct, k))
+    return Neighbours(first, group, *nearest(distinct, distinct, k, but_itself=True))
+
+
+def nearest(Y: Any, X: Any, k: int, *, but_itself: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The k rows of ``X`` (n, p) nearest to each of ``Y`` (m, p), and squared distances: (m, k), (m, k).
+
+    ``but_itself`` is for Y = X: a row is then not its own neighbour.
+    """
+    if not sp.issparse(X):
+        return nearest_dense(Y, X, k, but_itself=but_itself)
+    if X.shape[0] * X.shape[1] <= DENSE_UP_TO:
+        dense = X.toarray()
+        return nearest_dense(dense if Y is X else Y.toarray(), dense, k, but_itself=but_itself)
+    from lognmf.neighbours.inverted import nearest_sparse
+
+    return nearest_sparse(Y, X, k, but_itself=but_itself)
