@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lognmf.core.arrays import Matrix, factor_pattern, like, product, to_numpy
+from lognmf.core.data import InMemory
 
 ARPACK_SEED = 0
 """Where ARPACK's Krylov space ends early it goes on from random numbers; without a seed no fit repeats."""
@@ -129,10 +130,11 @@ def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndar
 
 def _tall_svd(X: Matrix, k: int, first: np.ndarray, largest: float) -> tuple[np.ndarray, ...]:
     """The leading triplets for n ≥ p, from the eigenvectors of XᵀX: `svds` takes no seed for restarts."""
+    data = InMemory(X.tocsr() if sp.issparse(X) else X)
 
     def gram(v: np.ndarray) -> np.ndarray:
         # Divided by the largest entry twice, since squares may vanish or overflow.
-        return X.T @ ((X @ v) / largest) / largest
+        return data.t_times(data.times(v.reshape(-1, 1, 1)) / largest).reshape(-1) / largest
 
     p = X.shape[1]
     space = eigsh(LinearOperator((p, p), gram, dtype=X.dtype), k, v0=first, rng=ARPACK_SEED)[1]

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from math import sqrt
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
+from lognmf.core.compiling import OPTIONS, compiled
 from lognmf.core.parallel import SHARED_PRODUCTS, shared_out
 from lognmf.core.terms.protocol import SeparablePenalty
 
@@ -26,15 +26,9 @@ SHARED_WORK = 1 << 22  # multiplications in a sweep from which it is split over 
 JOINED = 8  # entries that `penalty_sum` joins to one, if the penalty can: one logarithm for all of them
 JOINED_BELOW = 1e30  # entries up to which so many can be joined without overflow
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
+_FAST: dict[str, Any] = {"fastmath": {"contract", "reassoc", "nsz"}}
 
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, compiled at its first call and cached on disk if a folder is writable."""
-    try:
-        return numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:
-        return numba.njit(**_OPTIONS)(function)
+_compiled = functools.partial(compiled, **_FAST)
 
 
 class Kernels(NamedTuple):
@@ -67,7 +61,7 @@ def _kernels_of(cost, slope, minimum, bend, joined) -> Kernels:
     )
 
 
-_register = functools.cache(register_jitable(**_OPTIONS))
+_register = functools.cache(register_jitable(**OPTIONS, **_FAST))
 """Lets numba inline a plain function. (A dispatcher in a closure would defeat the cache on disk.)"""
 
 
