@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import sparse_products
-from lognmf.core.parallel import BLOCK_NUMBERS, SHARED_PRODUCTS, shared_out
+from lognmf.core.parallel import BLOCK_NUMBERS, SHARED_PRODUCTS, in_parts, shared_out
 
 Array: TypeAlias = Any
 """A dense array of any array-API library (NumPy, torch, …)."""
@@ -151,10 +151,7 @@ def _narrow_product_t(X: np.ndarray, F: np.ndarray) -> np.ndarray:
     def fill(own: slice) -> None:
         out[own] = (F.T @ X[:, own]).T
 
-    if SHARED_PRODUCTS.get():
-        shared_out(fill, X.shape[1])
-    else:
-        fill(slice(None))
+    in_parts(fill, X.shape[1])
     return out
 
 

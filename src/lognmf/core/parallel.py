@@ -5,9 +5,9 @@ other programs use the cores, waiting for that thread costs many times the produ
 busy cores a comparison of all models on 1797 × 64 numbers took twelve times as long. So small
 problems have one thread.
 
-The threads of BLAS wait for each other by spinning. They take the cores from the work between the products,
-and where other programs use the cores, each waits for one that does not run. So BLAS has one thread, and large
-products are shared out among the same threads as everything else.
+The threads of BLAS wait for each other by spinning. They take the cores from the work between the
+products, and where other programs use the cores, each waits for one that does not run. So BLAS has
+one thread, and large products are shared out among the same threads as everything else.
 """
 
 from __future__ import annotations
@@ -138,6 +138,14 @@ def shared_out(work: Callable[[slice], None], count: int, ends: np.ndarray | Non
         inner = np.searchsorted(ends, np.linspace(ends[0], ends[-1], threads + 1)[1:-1])
         edges = [0, *inner.tolist(), count]
     _in_threads(lambda part: work(slice(edges[part], edges[part + 1])), range(threads))
+
+
+def in_parts(work: Callable[[slice], None], count: int, ends: np.ndarray | None = None) -> None:
+    """`shared_out` where products are; elsewhere ``work`` for all of the ``count`` things at once."""
+    if SHARED_PRODUCTS.get():
+        shared_out(work, count, ends)
+    else:
+        work(slice(0, count))
 
 
 def _in_threads(work: Callable[[int], None], parts: range) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.parallel import SHARED_PRODUCTS, shared_out
+from lognmf.core.parallel import in_parts
 
 LARGE = 1 << 23
 """Floating-point operations of a product up to which SciPy is as fast."""
@@ -62,10 +62,7 @@ class Blocks(NamedTuple):
             for rows, M in self.parts:
                 loop(M.data, M.indices, M.indptr, F[rows], out, own.start, own.stop)
 
-        if SHARED_PRODUCTS.get():
-            shared_out(fill, count, self.ends)
-        else:
-            fill(slice(0, count))
+        in_parts(fill, count, self.ends)
         return out
 
 
@@ -76,9 +73,10 @@ def transposed(X: sp.csr_array) -> Blocks | None:
     n, p = X.shape
     count = max(1, min(n // BLOCK_ROWS, X.nnz // (ENTRIES_A_ROW * p)))
     edges = np.linspace(0, n, count + 1).astype(int).tolist()
-    parts = [slice(low, high) for low, high in zip(edges, edges[1:], strict=False)]
+    parts = list(map(slice, edges, edges[1:]))
     blocks = [Block(rows, sp.csr_array(X[rows].T)) for rows in parts]
-    return Blocks(blocks, np.sum([block.M.indptr for block in blocks], axis=0, dtype=np.int64))
+    ends = sum((block.M.indptr.astype(np.int64) for block in blocks), np.zeros(p + 1, dtype=np.int64))
+    return Blocks(blocks, ends)
 
 
 @functools.cache
