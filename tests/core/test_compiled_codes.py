@@ -1,5 +1,7 @@
 """The compiled loops that solve codes, against the rule in arrays: the same local minima."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import nnls
@@ -93,9 +95,16 @@ def test_any_number_of_threads(rng, monkeypatch):
     np.testing.assert_array_equal(shared, alone)
 
 
-def test_what_is_not_finite_is_refused_in_words(rng):
-    with pytest.raises(FloatingPointError, match="no longer finite"):
-        encode(code_problem(1e200 * rng.random((5, 30))), parts(rng, 0.0))
+@pytest.mark.parametrize("size", [1e-140, 1e140])
+def test_samples_and_parts_of_any_size(size, rng):
+    U, X = parts(rng, 0.0), rng.random((20, 30))
+    np.testing.assert_allclose(both(size * X, U)[2] / size, both(X, U)[2], atol=1e-9)
+    np.testing.assert_allclose(both(X, size * U)[2] * size, both(X, U)[2], atol=1e-9)
+
+
+def test_what_is_not_finite_is_left_to_the_loop_that_says_so(rng):
+    rule, start = Codes.of(code_problem(rng.random((5, 30))), parts(rng, 0.0))
+    assert replace(rule, squared_norms=np.full(5, np.inf)).solved(start, 10, 1e-14) is None
 
 
 def test_few_samples_do_not_need_numba(rng, monkeypatch):
