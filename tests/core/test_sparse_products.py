@@ -22,6 +22,7 @@ def threads(request, monkeypatch):
     monkeypatch.setattr(parallel, "own_threads", lambda: request.param)
     monkeypatch.setattr(parallel, "SMALL_PRODUCT", 0)
     monkeypatch.setattr(sparse_products, "LARGE", 0)
+    monkeypatch.setattr(sparse_products, "LEAST_BYTES", 0)
     monkeypatch.setattr(sparse_products, "BLOCK_ROWS", 16)
     parallel._workers.cache_clear()
     yield request.param
@@ -62,8 +63,9 @@ def test_whole_fits_do_not_depend_on_the_threads(threads, monkeypatch):
     np.testing.assert_array_equal(fit.embedding_, alone.embedding_)
 
 
-def test_blocks_of_the_transpose():
-    """As many as the rows fill, but none where each row would have hardly an entry."""
+def test_blocks_of_the_transpose(monkeypatch):
+    """As many as the rows fill, but fewer where each row would have hardly an entry."""
+    monkeypatch.setattr(sparse_products, "LEAST_BYTES", 0)
     X, *_ = draw(9 * sparse_products.BLOCK_ROWS, 10, 0.1)
     assert len(sparse_products.transposed(X).parts) == 9
     X, *_ = draw(9 * sparse_products.BLOCK_ROWS, 4000, 4e-4)
@@ -78,11 +80,12 @@ def test_no_copy_beyond_the_memory(monkeypatch, threads):
     assert data._transposed is None
 
 
-def test_small_products_make_no_copy():
+def test_small_data_have_no_copy(monkeypatch):
     X, _, V = draw(60, 20, 0.3)
+    monkeypatch.setattr(sparse_products, "LARGE", 0)
     data = InMemory(X)
-    data.t_times(V)
-    assert "_transposed" not in vars(data)
+    np.testing.assert_array_equal(data.t_times(V)[:, 0], X.T @ np.ascontiguousarray(V[:, 0]))
+    assert data._transposed is None
 
 
 @pytest.mark.parametrize("shape", [(120, 30), (30, 120)])

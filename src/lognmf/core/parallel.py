@@ -126,6 +126,22 @@ def by_rows(function: Callable[[slice], Any], F: Any) -> Any:
     return out
 
 
+def by_settings(function: Callable[[slice], Any], F: Any) -> Any:
+    """The same for blocks of settings of ``F`` (rows, B, k), where all rows are needed together."""
+    B, a_setting = F.shape[1], F.shape[0] * F.shape[2]
+    step = max(1, BLOCK_NUMBERS // max(1, a_setting))
+    if step >= B or not isinstance(F, np.ndarray):
+        return function(slice(None))
+    out = np.empty_like(F)
+
+    def fill(start: int) -> None:
+        own = slice(start, min(start + step, B))
+        out[:, own] = function(own)
+
+    _in_threads(fill, range(0, B, step))
+    return out
+
+
 def shared_out(work: Callable[[slice], None], count: int, ends: np.ndarray | None = None) -> None:
     """``work(own)`` for about equal parts of ``count`` things, one for each of our own threads.
 

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from lognmf.core.parallel import in_parts
 
-LARGE = 1 << 23
-"""Floating-point operations of a product up to which SciPy is as fast."""
+LARGE = 1 << 18
+"""Stored entries from which it pays to load our loops."""
 
 BLOCK_ROWS = 1 << 12
 """Rows of X in a block of Xᵀ: their rows of V stay in a core's cache."""
@@ -25,8 +25,8 @@ BLOCK_ROWS = 1 << 12
 ENTRIES_A_ROW = 4
 """A row of such a block has as many entries on average, or its bounds would take the time and memory."""
 
-SHARE_OF_MEMORY = 1 / 8
-"""Xᵀ is kept beside X where it takes at most this share of the machine's memory."""
+LEAST_BYTES, SHARE_OF_MEMORY = 1 << 23, 1 / 8
+"""Xᵀ is kept beside X where X has so many bytes, and at most this share of the machine's memory."""
 
 
 def times(M: sp.csr_array, F: np.ndarray) -> np.ndarray:
@@ -37,7 +37,7 @@ def times(M: sp.csr_array, F: np.ndarray) -> np.ndarray:
 def is_large(M: sp.csr_array, F: np.ndarray) -> bool:
     """Whether our loops multiply these two, or their transposes, faster than SciPy."""
     floats = M.dtype == F.dtype and M.dtype in (np.float32, np.float64)
-    return floats and M.format == "csr" and 2 * M.nnz * F.shape[1] >= LARGE and _loop() is not None
+    return floats and M.format == "csr" and M.nnz >= LARGE and _loop() is not None
 
 
 class Block(NamedTuple):
@@ -67,8 +67,8 @@ class Blocks(NamedTuple):
 
 
 def transposed(X: sp.csr_array) -> Blocks | None:
-    """A copy of Xᵀ; None where the memory is better left to others."""
-    if X.data.nbytes + X.indices.nbytes > SHARE_OF_MEMORY * _memory():
+    """A copy of Xᵀ; None where it is not worth its memory."""
+    if not LEAST_BYTES <= X.data.nbytes + X.indices.nbytes <= SHARE_OF_MEMORY * _memory():
         return None
     n, p = X.shape
     count = max(1, min(n // BLOCK_ROWS, X.nnz // (ENTRIES_A_ROW * p)))
