@@ -56,7 +56,9 @@ def iterate(
     waiting = sorted(checkpoints)
 
     def solution() -> Solution:
-        return Solution(_joined(ended, moving, state), log.last.copy(), log.history(), n_iter.copy(), [*reason])
+        return Solution(
+            _joined(ended, moving, state), log.last.copy(), log.history(), n_iter.copy(), [*reason]
+        )
 
     def show_checkpoints(until: float) -> None:
         while on_checkpoint is not None and waiting and waiting[0] <= until:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from lognmf.clustering import scores
-from lognmf.clustering.kmeans import kmeans
-from lognmf.core.arrays import Array, join, like, to_numpy, total
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs, check_graph
-from lognmf.grid.keys import describe, plain, row_key
+from lognmf.grid.batch import Run
+from lognmf.grid.keys import describe, row_key
 from lognmf.grid.plan import (
     Pair,
-    Watched,
     batches,
     check_classes,
     check_clusters,
@@ -38,11 +32,8 @@ from lognmf.grid.plan import (
 )
 from lognmf.grid.progress import Report
 from lognmf.grid.store import RowStore
-from lognmf.models.engine import Factors, Fits, draw, fit_batch
-from lognmf.models.scale import in_units
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
-from lognmf.models.weights import AUTO
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,7 +199,7 @@ def fit_grid(
             for j in others:
                 cached.setdefault(keys[j], copied(cached[keys[leader]], pairs[j]))
     report = Report(len(pairs), on_batch, verbose)
-    run = Batch(estimator, data, graphs, classes, n_clusters)
+    run = Run(estimator, data, graphs, classes, n_clusters)
     missing = [i for i in repetitions if keys[i] not in cached]
     waiting = followers(estimator, pairs, repetitions, run.largest_residual) if missing else {}
 

@@ -208,7 +208,8 @@ class _Run:
             on_eval=functools.partial(self._watched, self.unit ** degree_of(rule)),
             on_state=on_state,
             checkpoints=checkpoints,
-            on_checkpoint=look and (lambda iteration, found: look(iteration, Ended(rule, found.state, found))),
+            on_checkpoint=look
+            and (lambda iteration, found: look(iteration, Ended(rule, found.state, found))),
         )
         if ended_before:
             solution = replace(solution, reason=["callback"] * len(solution.reason))

@@ -44,9 +44,7 @@ def multiply_on_sphere(F: Array, terms: Sequence[Halves], *, linear: bool = Fals
     ``Σ d x²/2 − e log x`` above it, with e = neg·F, whose minimum is ``x = √(e / (d + μ))``.
     """
     neg, pos = summed(terms, slice(None))
-    return by_settings(
-        lambda own: _on_sphere(F[:, own, :], neg[:, own, :], pos[:, own, :], linear=linear), F
-    )
+    return by_settings(lambda own: _on_sphere(F[:, own, :], neg[:, own, :], pos[:, own, :], linear=linear), F)
 
 
 def _on_sphere(F: Array, neg: Array, pos: Array, *, linear: bool) -> Array:
