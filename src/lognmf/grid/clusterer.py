@@ -259,8 +259,7 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         """The best of ``chosen`` and what `tune` finds from every seed, as long as there is time."""
         init = "spectral" if "spectral" in estimator._starts else estimator.init
         estimator = estimator.set_params(init=init)
-        grid = default_grid(estimator)
-        for seed in seeds if grid else []:
+        for seed in seeds if default_grid(estimator) else []:
             if candidates.time_is_up:
                 break
             tuned = tune(
@@ -268,7 +267,6 @@ class NMFClustering(ClusterMixin, BaseEstimator):
                 estimator.n_components,
                 model=estimator,
                 init=init,
-                grid=grid,
                 seeds=[seed],
                 store=self.store,
                 graph=candidates.graphs.knn(NEIGHBOURS),

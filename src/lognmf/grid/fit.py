@@ -171,6 +171,42 @@ def fit_grid(
     >>> [(row["lam"], row["seed"]) for row in result.rows]
     [(0.1, 0), (0.1, 1), (1.0, 0), (1.0, 1)]
     """
+    options: Any = {"seeds": seeds, "y": y, "n_clusters": n_clusters, "device": device, "dtype": dtype}
+    limits: Any = {"max_iter": max_iter, "tol": tol, "memory": memory, "graph": graph}
+    progress: Any = {"store": store, "any_version": any_version, "on_batch": on_batch, "verbose": verbose}
+    return fit_rounds(model, X, grid, all_at_once, **options, **limits, **progress)
+
+
+Choose = Callable[[list[Pair], dict[int, dict[str, Any]]], list[int]]
+"""``(all pairs, the rows so far by their places) -> places to be fitted next``; none ends the grid."""
+
+
+def all_at_once(pairs: list[Pair], rows: dict[int, dict[str, Any]]) -> list[int]:
+    """Every pair in the first round."""
+    return [] if rows else list(range(len(pairs)))
+
+
+def fit_rounds(
+    model: Any,
+    X: Any,
+    grid: Any,
+    choose: Choose,
+    *,
+    seeds: Iterable[int],
+    y: Any = None,
+    n_clusters: int | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    max_iter: int | None = None,
+    tol: float | None = None,
+    memory: int | None = None,
+    graph: sp.csr_array | None = None,
+    store: str | os.PathLike[str] | None = None,
+    any_version: bool = False,
+    on_batch: Callable[[int, int, float], None] | None = None,
+    verbose: int = 0,
+) -> GridResult:
+    """`fit_grid` in rounds, for what is chosen from the rows so far; the other settings have no rows."""
     estimator = check_model(model, max_iter, tol)
     settings, names = check_settings(estimator, grid)
     seeds = check_seeds(seeds)
@@ -221,6 +257,13 @@ def fit_grid(
             report.done(sum(1 + len(repetitions[j]) for j in leaders))
 
     later = {j for others in waiting.values() for j in others}
-    work(i for i in repetitions if i not in later)
-    work(j for j in sorted(later) if keys[j] not in cached)
-    return GridResult([cached[key] for key in keys], estimator, samples, pairs, graphs)
+    rows: dict[int, dict[str, Any]] = {}
+    while chosen := choose(pairs, rows):
+        leaders = [i for i, others in repetitions.items() if not set(chosen).isdisjoint((i, *others))]
+        work(i for i in leaders if i not in later)
+        work(j for j in leaders if j in later and keys[j] not in cached)
+        rows |= {i: cached[keys[i]] for i in chosen}
+    if len(rows) < len(pairs):
+        report.done(len(pairs) - report.count)
+    places = sorted(rows)
+    return GridResult([rows[i] for i in places], estimator, samples, [pairs[i] for i in places], graphs)
