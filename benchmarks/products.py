@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,32 +79,34 @@ def texts(n, p, words=150, seed=0):
     rank = 1 / np.arange(1, p + 1)
     topics = np.stack([rng.permutation(rank) * rng.random(p) ** 3 for _ in range(K)]) + 0.3 * rank
     bounds = np.cumsum(topics, axis=1) / topics.sum(axis=1, keepdims=True)
-    columns = [
-        np.searchsorted(bounds[topic], rng.random(words // 2)) for topic in rng.integers(K, size=2 * n)
-    ]
+    half = words // 2
+    columns = [np.searchsorted(bounds[topic], rng.random(half)) for topic in rng.integers(K, size=2 * n)]
     columns = np.minimum(np.concatenate(columns), p - 1)
-    rows = np.repeat(np.arange(n), 2 * (words // 2))
+    rows = np.repeat(np.arange(n), 2 * half)
     counts = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, p))
     counts.sum_duplicates()
     return normalize(counts.log1p())
 
 
+def threads_against_one(name, floor, model, X, times=3):
+    """Fits of a model with one thread and with one for each core, by turns."""
+    one, every = best([with_threads(count, lambda: model.fit(X)) for count in (1, CORES)], times)
+    line(name, floor, one[0] / every[0], ("one", one), (f"{CORES} threads", every))
+
+
 def sparse():
-    for n, p, density, iterations in ((20_000, 5_000, 0.01, 20), (100_000, 20_000, 0.005, 5)):
+    for n, p, density, steps in ((20_000, 5_000, 0.01, 20), (100_000, 20_000, 0.005, 5)):
         X = random_sparse(n, p, density)
-        for name, model in (
-            (
-                "random start",
-                PlainNMF(K, solver="cd", init="random", max_iter=iterations, tol=0, random_state=0),
-            ),
-            (
-                "its own start",
-                PlainNMF(K, solver="cd", init="nndsvda", max_iter=iterations, tol=0, random_state=0),
-            ),
-        ):
-            one, all_ = best([with_threads(count, lambda: model.fit(X)) for count in (1, CORES)], 3)
-            name = f"sparse {n} × {p}, {name}, {iterations} steps"
-            line(name, 1.6, one[0] / all_[0], ("one", one), (f"{CORES} threads", all_))
+        for init in ("random", "nndsvda"):
+            model = PlainNMF(K, solver="cd", init=init, max_iter=steps, tol=0, random_state=0)
+            threads_against_one(f"sparse {n} × {p}, {init}, {steps} steps", 1.6, model, X)
+
+
+def against_scikit_learn(name, floor, theirs, ours, times=3):
+    """Two functions by turns; the ratio of their seconds."""
+    them, us = best([theirs, ours], times)
+    line(name, floor, them[0] / us[0], ("scikit-learn", them), ("ours", us))
+    return them[0] / us[0]
 
 
 def transform():
@@ -112,8 +115,8 @@ def transform():
         for own, cls in (("NMF", PlainNMF), ("LS-NMF", LogSparseNMF)):
             ours = cls(K, max_iter=50, random_state=0).fit(X[:3000])
             ours.transform(X)  # compiles
-            them, us = best([lambda: theirs.transform(X), lambda: ours.transform(X)])
-            line(f"transform {name}, {own}", 1.0, them[0] / us[0], ("scikit-learn", them), ("ours", us))
+            names = (f"transform {name}, {own}", 1.0)
+            against_scikit_learn(*names, partial(theirs.transform, X), partial(ours.transform, X))
 
 
 def error():
@@ -133,10 +136,9 @@ def error():
         told = ours.fit(X).history_
         steps = int(told["iteration"][np.argmax(told["objective"] <= goal**2)])
         ours.set_params(max_iter=steps)
-        them, us = best([lambda: theirs.fit(X), lambda: ours.fit(X)], 3)
+        names = (f"to the error: {name}, {steps} steps", 1.0)
+        ratios.append(against_scikit_learn(*names, partial(theirs.fit, X), partial(ours.fit, X)))
         assert ours.reconstruction_err_ <= goal
-        ratios.append(them[0] / us[0])
-        line(f"to the error: {name}", 1.0, ratios[-1], ("scikit-learn", them), (f"ours, {steps} steps", us))
     print(f"median {np.median(ratios):.2f}  floor 3.0")
 
 
@@ -149,16 +151,13 @@ def busy():
     X = planted(20_000, 200)
     for solver in ("mu", "cd"):
         model = PlainNMF(K, solver=solver, init="random", max_iter=15, tol=0, random_state=0)
-        work = [with_threads(count, lambda: model.fit(X)) for count in (1, CORES)]
-        quiet = best(work, 3)
+        threads_against_one(f"{solver}, nobody else", 1.0, model, X)
         neighbours = [multiprocessing.Process(target=_spin, daemon=True) for _ in range(CORES)]
         for process in neighbours:
             process.start()
-        loud = best(work, 3)
+        threads_against_one(f"{solver}, busy neighbours", 0.8, model, X)
         for process in neighbours:
             process.terminate()
-        for kind, (one, all_) in (("nobody else", quiet), ("busy neighbours", loud)):
-            line(f"{solver}, {kind}", 0.9, one[0] / all_[0], ("one", one), (f"{CORES} threads", all_))
 
 
 def grid():
