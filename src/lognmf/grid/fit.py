@@ -107,10 +107,10 @@ def fit_grid(
     """Fit every setting of a grid from every seed, as batches.
 
     All settings share X, so a batch of them is one wide problem. The results are those of one fit after
-    another; on one thread they take 1.5 to 2.3 times less time (measured on three data sets). Equal problems
-    are fitted once: repeated settings, graph weights without a graph and, for RLS-NMF, values of gamma so large
-    that no sample is ever an outlier. Settings that differ in ``max_iter`` alone are one fit, looked at on its
-    way.
+    another; on one thread they take 1.5 to 2.3 times less time (measured on three data sets). Equal
+    problems are fitted once: repeated settings, graph weights without a graph and, for RLS-NMF, values of
+    gamma so large that no sample is ever an outlier. Settings that differ in ``max_iter`` alone are one
+    fit, looked at on its way.
 
     Parameters
     ----------
