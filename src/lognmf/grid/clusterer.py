@@ -62,7 +62,8 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         The factorisation. An estimator is fitted with its own parameters, but for ``n_components`` and
         ``random_state``; a name stands for ten updates with weights that suit samples of unit norm.
     effort : {"quick", "grid"}, default="quick"
-        "quick" makes one fit. "grid" tries three seeds, and `tune` of the model for each of them.
+        "quick" makes one fit. "grid" tries three seeds, and `tune` of the model for each of them with another
+        spectral start.
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most half of the other samples are used.
     n_init : int or None, default=None
@@ -256,10 +257,10 @@ class NMFClustering(ClusterMixin, BaseEstimator):
     def _try_grid(
         self, candidates: Candidates, estimator: Any, samples: Samples, seeds: list[int], chosen: Clustering
     ) -> Clustering:
-        """The best of ``chosen`` and what `tune` finds from every seed, as long as there is time."""
+        """The best of ``chosen`` and what `tune` finds from every start, as long as there is time."""
         init = "spectral" if "spectral" in estimator._starts else estimator.init
         estimator = estimator.set_params(init=init)
-        for seed in seeds if default_grid(estimator) else []:
+        for seed in _with_different_starts(seeds, init, candidates) if default_grid(estimator) else []:
             if candidates.time_is_up:
                 break
             tuned = tune(
@@ -296,6 +297,24 @@ def _fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clusterin
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is not meant to converge
         return model._fit(samples, given, graphs=graphs)
+
+
+def _with_different_starts(seeds: list[int], init: str, candidates: Candidates) -> list[int]:
+    """The first seed of every spectral start: fits from the same clusters are the same."""
+    if init != "spectral" or candidates.n_neighbors != NEIGHBOURS:
+        return seeds
+    known = {one.seed: one.labels for one in candidates.found if one.candidate == "spectral"}
+    first: dict[Any, int] = {}
+    for seed in seeds:
+        start = _in_order_of_appearance(known[seed]).tobytes() if seed in known else seed
+        first.setdefault(start, seed)
+    return list(first.values())
+
+
+def _in_order_of_appearance(labels: np.ndarray) -> np.ndarray:
+    """The same clusters, numbered as they come: 0 is that of the first sample."""
+    _, first, group = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[group]
 
 
 def vote(new: Any, known: Any, labels: np.ndarray) -> np.ndarray:
