@@ -132,7 +132,7 @@ def error():
     for name, X in problems.items():
         theirs = NMF(K, init="nndsvda", solver="cd", max_iter=200, random_state=0)
         goal = 1.001 * theirs.fit(X).reconstruction_err_
-        ours = PlainNMF(K, init="nndsvda", solver="cd", max_iter=500, eval_every=1, tol=0, random_state=0)
+        ours = PlainNMF(K, init="nndsvda", solver="cd", max_iter=100, eval_every=1, tol=0, random_state=0)
         told = ours.fit(X).history_
         steps = int(told["iteration"][np.argmax(told["objective"] <= goal**2)])
         ours.set_params(max_iter=steps)
