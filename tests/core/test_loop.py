@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
+from lognmf.core.problem import Problem
 from lognmf.core.rule import State
+from lognmf.core.solvers import Multiplicative
+from lognmf.core.terms import Frobenius
 
 
 class Halving:
@@ -207,3 +211,25 @@ class TestSettingsAtRest:
         assert [values.tolist() for values in seen[2:]] == [[5, 90], [5, 85]]
         assert solution.reason == ["callback"] * 2
         assert solution.n_iter.tolist() == [20, 20]
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-3])
+def test_checkpoints_are_what_a_shorter_loop_returns(tol, rng):
+    X = rng.random((20, 8))
+    rule = Multiplicative.of(Problem(InMemory(X), Frobenius()))
+    first = rule.start(rng.random((8, 3, 2)), rng.random((20, 3, 2)))
+    seen = {}
+    options = {"tol": tol, "eval_every": 5}
+    last = iterate(
+        rule, first, max_iter=200, checkpoints=[0, 10, 200, 40], on_checkpoint=seen.__setitem__, **options
+    )
+    assert sorted(seen) == [0, 10, 40, 200]
+    for limit, found in seen.items():
+        expected = iterate(rule, first, max_iter=limit, **options)
+        assert found.state.equals(expected.state).all()
+        np.testing.assert_array_equal(found.objective, expected.objective)
+        np.testing.assert_array_equal(found.n_iter, expected.n_iter)
+        np.testing.assert_array_equal(found.history["objective"], expected.history["objective"])
+        assert found.reason == expected.reason
+    assert last.reason == seen[200].reason
+    assert (tol == 0) == (set(last.reason) == {"max_iter"})

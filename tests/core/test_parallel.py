@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController
 from lognmf import PlainNMF, cluster
 from lognmf.core import parallel
 from lognmf.core.arrays import gram, product, product_t
-from lognmf.core.parallel import SHARED_PRODUCTS, by_rows, limited, threads_for
+from lognmf.core.parallel import SHARED_PRODUCTS, by_rows, limited, shared_out, threads_for
 
 
 def numbers():
@@ -33,7 +33,7 @@ def two_threads(monkeypatch):
 
 
 SMALL = np.ones((1 << 11, 1 << 11)), 1
-MIDDLE = np.ones((1 << 11, 1 << 11)), 2
+LARGE = np.ones((1 << 11, 1 << 11)), 2
 WIDE = np.ones((1 << 11, 1 << 11)), 32
 
 
@@ -44,11 +44,19 @@ def test_small_problems_have_one():
     assert set(numbers()) == {2}
 
 
-@pytest.mark.parametrize(("X", "columns"), [MIDDLE, (sp.csr_array(WIDE[0]), 32)])
-def test_others_keep_theirs(X, columns):
+@pytest.mark.parametrize(("X", "columns"), [LARGE, (sp.csr_array(WIDE[0]), 32)])
+def test_others_share_with_our_threads(X, columns):
+    """Those of BLAS spin, and wait for ever where other programs use the cores."""
     with threads_for(X, columns):
-        assert set(numbers()) == {2}
-        assert not SHARED_PRODUCTS.get()
+        assert set(numbers()) == {1}
+        assert SHARED_PRODUCTS.get()
+    assert set(numbers()) == {2}
+
+
+def test_parts_of_equal_work():
+    ends, parts = np.array([0, 0, 90, 95, 100, 100]), []
+    shared_out(parts.append, 5, ends)
+    assert sorted((own.start, own.stop) for own in parts) == [(0, 2), (2, 5)]
 
 
 def test_wide_products_are_shared_out(rng):

@@ -1,5 +1,7 @@
 """`NMFClustering`: clusters without labels, as a scikit-learn clusterer."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ from sklearn.preprocessing import Normalizer, normalize
 from sklearn.utils.estimator_checks import check_clustering, parametrize_with_checks
 
 from lognmf import MODELS, LogSparseNMF, NMFClustering, graph, knn_graph, metrics
-from lognmf.grid.candidates import FAMILIES
+from lognmf.grid.candidates import FAMILIES, with_different_starts
 from lognmf.grid.vote import vote
 
 GROUPS = np.repeat([0, 1, 2], 20)
@@ -188,11 +190,14 @@ class TestEffort:
         monkeypatch.setattr("lognmf.grid.tune.WEIGHTS", {"lam": (0.1, 10.0)})
         monkeypatch.setattr("lognmf.grid.tune.ITERATIONS", (0, 5))
 
-    def test_the_grid_is_tried_from_every_seed(self, digits):
+    @pytest.mark.parametrize(("n_neighbors", "grids"), [(5, 1), (6, 2)])
+    def test_the_grid_is_tried_from_every_start(self, n_neighbors, grids, digits):
+        """Both seeds have the same spectral start here; another graph says nothing about it."""
         X, y = digits
-        found = NMFClustering(10, effort="grid", n_init=2, random_state=0).fit(X)
-        assert len(found.rows_) == 2 * len(FAMILIES) + 1 + 2
-        assert sum("grid" in row["candidate"] for row in found.rows_) == 2
+        options = {"effort": "grid", "n_init": 2, "n_neighbors": n_neighbors, "random_state": 0}
+        found = NMFClustering(10, **options).fit(X)
+        assert len(found.rows_) == 2 * len(FAMILIES) + 1 + grids
+        assert sum("grid" in row["candidate"] for row in found.rows_) == grids
         assert len({row["seed"] for row in found.rows_}) == 2
         assert metrics.clustering_accuracy(y, found.labels_) > 0.8
         assert found.model_.n_iter_ > 0
@@ -204,8 +209,21 @@ class TestEffort:
     def test_it_goes_on_from_a_store(self, X, tmp_path, monkeypatch):
         options = {"effort": "grid", "n_init": 1, "random_state": 0, "store": tmp_path / "rows.sqlite"}
         first = NMFClustering(3, **options).fit(X)
-        monkeypatch.setattr("lognmf.grid.fit._Run.rows", lambda *_, **__: pytest.fail("fitted again"))
+        monkeypatch.setattr("lognmf.grid.batch.Run.rows", lambda *_, **__: pytest.fail("fitted again"))
         np.testing.assert_array_equal(NMFClustering(3, **options).fit(X).labels_, first.labels_)
+
+    def test_seeds_with_another_start_count(self):
+        """Clusters are the same whatever their numbers are."""
+        starts = iter([[0, 0, 1, 2], [2, 2, 0, 1], [0, 1, 1, 2]])
+        candidates = SimpleNamespace(
+            n_neighbors=5,
+            found=[
+                SimpleNamespace(candidate="spectral", seed=seed, labels=np.array(next(starts)))
+                for seed in (7, 8, 9)
+            ],
+        )
+        assert with_different_starts([7, 8, 9, 10], "spectral", candidates) == [7, 9, 10]
+        assert with_different_starts([7, 8, 9], "random", candidates) == [7, 8, 9]
 
     def test_no_time(self, X):
         found = NMFClustering(3, effort="grid", time_limit=1e-9, random_state=0).fit(X)

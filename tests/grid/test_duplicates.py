@@ -89,14 +89,14 @@ def test_who_waits_for_whom(X, fits, row_norm):
 def test_a_follower_is_fitted_if_its_leader_was_wrong(X, fits, monkeypatch):
     """A leader that sets a sample aside later on speaks for itself alone."""
     told = []
-    rows = module._Run.rows
+    rows = module.Run.rows
 
     def doubting(self, pairs, *, watched):
         found, quiet = rows(self, pairs, watched=watched)
         told.append(quiet)
         return found, [False] * len(quiet)
 
-    monkeypatch.setattr(module._Run, "rows", doubting)
+    monkeypatch.setattr(module.Run, "rows", doubting)
     model = MODELS["RLS-NMF"](3, **MU, init="scaled", max_iter=20)
     result = fit_grid(model, X, {"gamma": [10.0, 100.0, 1000.0]})
     assert fits == [1, 2]

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import MODELS, LogSparseNMF, knn_graph, metrics, tune
-from lognmf.grid.select import CRITERIA, LOOKED_AT
+from lognmf.grid.select import CRITERIA, LOOKED_AT, select
 from lognmf.grid.tune import ITERATIONS, WEIGHTS, default_grid
 
 GROUPS = np.repeat([0, 1, 2], 15)
@@ -29,7 +29,9 @@ def test_separated_groups_are_found_without_labels(name, X):
     expected = {n: WEIGHTS[n] for n in MODELS[name]._weights} | {"max_iter": ITERATIONS}
     assert set(tuned.setting) == set(expected)
     assert all(tuned.setting[n] in values for n, values in expected.items())
-    assert len(tuned.rows) == 3 * np.prod([len(values) for values in expected.values()])
+    limits = expected.pop("max_iter")
+    count = int(np.prod([len(values) for values in expected.values()]))  # a third of them has all limits
+    assert len(tuned.rows) == 3 * (3 * count + (len(limits) - 3) * -(-count // 3))
     assert "accuracy" not in tuned.rows[0]
 
 
@@ -112,6 +114,24 @@ def test_iterations_in_the_grid(X):
     tuned = tune(X, 3, grid={"max_iter": [5, 15]}, seeds=[0])
     assert [row["n_iter"] for row in tuned.rows] == [5, 15]
     assert tuned.model.n_iter_ == tuned.setting["max_iter"]
+
+
+def test_only_the_best_third_of_the_default_grid_goes_on(X):
+    told = []
+    tuned = tune(X, 3, model="GNMF", seeds=[0, 1], on_batch=lambda *done: told.append(done[:2]))
+    weights = {limit: {row["lam"] for row in tuned.rows if row["max_iter"] == limit} for limit in ITERATIONS}
+    assert all(weights[limit] == set(WEIGHTS["lam"]) for limit in ITERATIONS if limit <= 30)
+    few = [row for row in tuned.rows if row["max_iter"] <= 30]
+    ranked = [setting["lam"] for setting, _ in select(few, tuned.by).scores if setting["max_iter"] > 0]
+    best = set(list(dict.fromkeys(ranked))[:2])  # of five
+    assert weights[100] == weights[300] == best
+    assert len(tuned.rows) == 2 * (3 * 5 + 2 * 2)
+    assert told[-1] == (50, 50)  # those left out count as done
+
+
+def test_a_given_grid_is_fitted_in_full(X):
+    tuned = tune(X, 3, model="GNMF", seeds=[0], grid={"lam": [0.1, 1.0, 10.0], "max_iter": [0, 10, 50]})
+    assert len(tuned.rows) == 9
 
 
 def test_a_fit_is_not_less_balanced_than_the_start(rng):

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.core import sparse_products
 from lognmf.core.arrays import (
     Array,
     Matrix,
@@ -73,7 +74,16 @@ class InMemory:
 
     def t_times(self, F: Array) -> Array:
         """``Xᵀ @ F_b`` for every setting: (n, B, k) → (p, B, k)."""
+        if sp.issparse(self.X):
+            wide = F.reshape(F.shape[0], -1)
+            if sparse_products.is_large(self.X, wide) and self._transposed is not None:
+                return self._divided(self._transposed.times(wide).reshape(self.shape[1], *F.shape[1:]))
         return self._divided(product_t(self.X, F))
+
+    @cached_property
+    def _transposed(self) -> sparse_products.Blocks | None:
+        """A copy of sparse Xᵀ for large products; None where it takes too much memory."""
+        return sparse_products.transposed(self.X)
 
     @cached_property
     def squared_norms(self) -> Array:

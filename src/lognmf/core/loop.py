@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,9 @@ OnEval = Callable[[int, np.ndarray], bool | None]
 OnState = Callable[[int, Steps, State], None]
 """Called with the iteration, and rule and state of the settings that still move; its time is not counted."""
 
+OnCheckpoint = Callable[[int, Solution], None]
+"""Called with the iteration, and all settings as they are or ended before; its time is not counted."""
+
 
 def iterate(
     rule: Steps,
@@ -26,6 +30,8 @@ def iterate(
     eval_every: int = 10,
     on_eval: OnEval | None = None,
     on_state: OnState | None = None,
+    checkpoints: Collection[int] = (),
+    on_checkpoint: OnCheckpoint | None = None,
 ) -> Solution:
     """Repeat ``rule`` until every setting has converged or ``max_iter`` is reached.
 
@@ -35,6 +41,9 @@ def iterate(
     setting's result does not depend on its company. ``tol=0`` makes exactly ``max_iter``
     steps; settings that a step leaves as they are, such as those that collapsed to zero, are
     then counted on without being computed.
+
+    At every one of ``checkpoints``, up to ``max_iter`` and each after an evaluation or after the end, the
+    solution is what a loop with that ``max_iter`` would return.
     """
     running = np.arange(state.batch)
     moving = running  # those of them that the batch still holds
@@ -44,8 +53,19 @@ def iterate(
     log = _Log(state.batch)
     current = log.record(0, running, moving, rule.value(state))
     log.show(on_state, 0, rule, state)
+    waiting = sorted(checkpoints)
+
+    def solution() -> Solution:
+        return Solution(
+            _joined(ended, moving, state), log.last.copy(), log.history(), n_iter.copy(), [*reason]
+        )
+
+    def show_checkpoints(until: float) -> None:
+        while on_checkpoint is not None and waiting and waiting[0] <= until:
+            log.pause(on_checkpoint, waiting.pop(0), solution())
 
     done = 0
+    show_checkpoints(done)
     while done < max_iter and running.size:
         steps = min(eval_every, max_iter - done)
         if moving.size:
@@ -77,14 +97,17 @@ def iterate(
                 running = moving[stay]
             moving, current = moving[stay], current[stay]
             state, rule = state.take(stay), rule.take(stay)
+        show_checkpoints(done)
 
-    if moving.size:
-        ended.append((moving, state))
-    order = np.concatenate([index for index, _ in ended])
-    final = State.join([part for _, part in ended])
-    if len(ended) > 1:
-        final = final.take(np.argsort(order))
-    return Solution(final, log.last, log.history(), n_iter, reason)
+    show_checkpoints(np.inf)
+    return solution()
+
+
+def _joined(ended: list[tuple[np.ndarray, State]], moving: np.ndarray, state: State) -> State:
+    """The settings that have ended and those that are ``moving``, in the order of their places."""
+    parts = [*ended, (moving, state)] if moving.size else ended
+    final = State.join([part for _, part in parts])
+    return final.take(np.argsort(np.concatenate([index for index, _ in parts]))) if len(parts) > 1 else final
 
 
 def _at_rest(rule: Steps, state: State, candidates: np.ndarray) -> np.ndarray:
@@ -124,9 +147,13 @@ class _Log:
     def show(self, on_state: OnState | None, iteration: int, rule: Steps, state: State) -> None:
         """Let a caller look at the state, off the clock."""
         if on_state is not None and state.batch:
-            began = time.perf_counter()
-            on_state(iteration, rule, state)
-            self.start += time.perf_counter() - began
+            self.pause(on_state, iteration, rule, state)
+
+    def pause(self, look: Callable[..., None], *seen: Any) -> None:
+        """``look(*seen)``, off the clock."""
+        began = time.perf_counter()
+        look(*seen)
+        self.start += time.perf_counter() - began
 
     def history(self) -> dict[str, np.ndarray]:
         iteration, seconds, objective = zip(*self.rows, strict=True)

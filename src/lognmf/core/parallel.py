@@ -1,13 +1,13 @@
-"""Who computes in several threads: nobody, BLAS, or we ourselves.
+"""Who computes in several threads: nobody, or we ourselves.
 
 A product that takes a fraction of a millisecond gains little from a second thread, and where
 other programs use the cores, waiting for that thread costs many times the product: with two
 busy cores a comparison of all models on 1797 × 64 numbers took twelve times as long. So small
 problems have one thread.
 
-The threads of BLAS wait for their next product by spinning, and so take the cores from the
-elementwise work between the products of a large batch. There BLAS has one thread, and products
-are shared out among the same threads as everything else.
+The threads of BLAS wait for each other by spinning. They take the cores from the work between the
+products, and where other programs use the cores, each waits for one that does not run. So BLAS has
+one thread, and large products are shared out among the same threads as everything else.
 """
 
 from __future__ import annotations
@@ -37,20 +37,14 @@ Worker threads see the default."""
 SMALL_PRODUCT = 1 << 23
 """Floating-point operations up to which a product is left to one thread."""
 
-WIDE_PRODUCT = 1 << 28
-"""Those from which it is shared out among our own threads; in between BLAS uses its threads."""
-
 
 @contextmanager
 def threads_for(X: Any, columns: int) -> Iterator[None]:
     """Choose who uses threads inside, where the largest product is that of ``X`` with so many columns."""
-    size = operations(X, columns)
-    shared = size >= WIDE_PRODUCT and isinstance(X, np.ndarray) and own_threads() > 1
-    on_cpu = isinstance(X, np.ndarray) or sp.issparse(X)
-    if not on_cpu or (size > SMALL_PRODUCT and not shared):
+    if not (isinstance(X, np.ndarray) or sp.issparse(X)):
         yield
         return
-    token = SHARED_PRODUCTS.set(shared)
+    token = SHARED_PRODUCTS.set(operations(X, columns) > SMALL_PRODUCT and own_threads() > 1)
     try:
         with limited():
             yield
@@ -132,16 +126,47 @@ def by_rows(function: Callable[[slice], Any], F: Any) -> Any:
     return out
 
 
-def shared_out(work: Callable[[slice], None], count: int) -> None:
-    """``work(own)`` for about equal parts of ``count`` things, one for each of our own threads."""
+def by_settings(function: Callable[[slice], Any], F: Any) -> Any:
+    """The same for blocks of settings of ``F`` (rows, B, k), where all rows are needed together."""
+    B, a_setting = F.shape[1], F.shape[0] * F.shape[2]
+    step = max(1, BLOCK_NUMBERS // max(1, a_setting))
+    if step >= B or not isinstance(F, np.ndarray):
+        return function(slice(None))
+    out = np.empty_like(F)
+
+    def fill(start: int) -> None:
+        own = slice(start, min(start + step, B))
+        out[:, own] = function(own)
+
+    _in_threads(fill, range(0, B, step))
+    return out
+
+
+def shared_out(work: Callable[[slice], None], count: int, ends: np.ndarray | None = None) -> None:
+    """``work(own)`` for about equal parts of ``count`` things, one for each of our own threads.
+
+    Parts of equal work, where ``ends`` (count + 1,) says how much there is before each thing.
+    """
     threads = own_threads()
-    edges = np.linspace(0, count, threads + 1).astype(int).tolist()
+    if ends is None:
+        edges = np.linspace(0, count, threads + 1).astype(int).tolist()
+    else:
+        inner = np.searchsorted(ends, np.linspace(ends[0], ends[-1], threads + 1)[1:-1])
+        edges = [0, *inner.tolist(), count]
     _in_threads(lambda part: work(slice(edges[part], edges[part + 1])), range(threads))
 
 
 def in_blocks(work: Callable[[slice], None], count: int, step: int) -> None:
     """``work(own)`` for blocks of ``step`` of ``count`` things, several at a time in our own threads."""
     _in_threads(lambda start: work(slice(start, min(start + step, count))), range(0, count, step))
+
+
+def in_parts(work: Callable[[slice], None], count: int, ends: np.ndarray | None = None) -> None:
+    """`shared_out` where products are; elsewhere ``work`` for all of the ``count`` things at once."""
+    if SHARED_PRODUCTS.get():
+        shared_out(work, count, ends)
+    else:
+        work(slice(0, count))
 
 
 def _in_threads(work: Callable[[int], None], parts: range) -> None:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lognmf.core.arrays import Matrix, factor_pattern, like, product, to_numpy
+from lognmf.core.data import InMemory
 
 ARPACK_SEED = 0
 """Where ARPACK's Krylov space ends early it goes on from random numbers; without a seed no fit repeats."""
@@ -118,26 +119,30 @@ def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndar
     try:
         if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
             left, values, right = _dense_svd(X)
-        elif n < p:
-            right, values, left = (F.T for F in _tall_svd(X.T, k, first, largest))
         else:
-            left, values, right = _tall_svd(X, k, first, largest)
+            left, values, right = _iterative_svd(X, k, first, largest)
     except ArpackError:
         left, values, right = _dense_svd(X)
     return left[:, :k], values[:k], right[:k]
 
 
-def _tall_svd(X: Matrix, k: int, first: np.ndarray, largest: float) -> tuple[np.ndarray, ...]:
-    """The leading triplets for n ≥ p, from the eigenvectors of XᵀX: `svds` takes no seed for restarts."""
+def _iterative_svd(X: Matrix, k: int, first: np.ndarray, largest: float) -> tuple[np.ndarray, ...]:
+    """The leading triplets from the eigenvectors of XᵀX, or of XXᵀ if that is smaller.
+
+    SciPy's `svds` takes no seed for restarts.
+    """
+    data, (n, p) = InMemory(X), X.shape
+    there, back = (data.times, data.t_times) if n >= p else (data.t_times, data.times)
 
     def gram(v: np.ndarray) -> np.ndarray:
         # Divided by the largest entry twice, since squares may vanish or overflow.
-        return X.T @ ((X @ v) / largest) / largest
+        return back(there(v.reshape(-1, 1, 1)) / largest).reshape(-1) / largest
 
-    p = X.shape[1]
-    space = eigsh(LinearOperator((p, p), gram, dtype=X.dtype), k, v0=first, rng=ARPACK_SEED)[1]
-    left, values, turned = scipy.linalg.svd(X @ space, full_matrices=False)
-    return left, values, turned @ space.T
+    size = min(n, p)
+    space = eigsh(LinearOperator((size, size), gram, dtype=X.dtype), k, v0=first, rng=ARPACK_SEED)[1]
+    left, values, turned = scipy.linalg.svd(there(space[:, None, :])[:, 0, :], full_matrices=False)
+    right = turned @ space.T
+    return (left, values, right) if n >= p else (right.T, values, left.T)
 
 
 def _dense_svd(X: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

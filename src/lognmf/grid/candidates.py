@@ -17,7 +17,7 @@ from lognmf.clustering import cluster, scores
 from lognmf.core.arrays import Matrix
 from lognmf.core.parallel import limited
 from lognmf.graph import Graphs
-from lognmf.models.starts import spectral_clusters
+from lognmf.models.starts import NEIGHBOURS, spectral_clusters
 from lognmf.neighbours import distinct_rows
 
 STARTS = 4
@@ -146,3 +146,21 @@ class Candidates:
         if self.verbose:
             print(f"{now - self._begin:.1f} s, modularity {one.modularity:.4f}: {candidate}", file=sys.stderr)  # noqa: T201
         return one
+
+
+def with_different_starts(seeds: list[int], init: str, candidates: Candidates) -> list[int]:
+    """The first seed of every spectral start: fits from the same clusters are the same."""
+    if init != "spectral" or candidates.n_neighbors != NEIGHBOURS:
+        return seeds
+    known = {one.seed: one.labels for one in candidates.found if one.candidate == "spectral"}
+    first: dict[Any, int] = {}
+    for seed in seeds:
+        start = _in_order_of_appearance(known[seed]).tobytes() if seed in known else seed
+        first.setdefault(start, seed)
+    return list(first.values())
+
+
+def _in_order_of_appearance(labels: np.ndarray) -> np.ndarray:
+    """The same clusters, numbered as they come: 0 is that of the first sample."""
+    _, first, group = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[group]

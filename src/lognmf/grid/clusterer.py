@@ -19,7 +19,7 @@ from lognmf.clustering import cluster
 from lognmf.core.arrays import is_torch, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
-from lognmf.grid.candidates import Candidates, Clustering
+from lognmf.grid.candidates import Candidates, Clustering, with_different_starts
 from lognmf.grid.components import most_modular
 from lognmf.grid.plan import check_clusters, check_model, place
 from lognmf.grid.tune import default_grid, tune
@@ -69,7 +69,8 @@ class NMFClustering(ClusterMixin, BaseEstimator):
         The factorisation. An estimator is fitted with its own parameters, but for ``n_components`` and
         ``random_state``; a name stands for ten updates with weights that suit samples of unit norm.
     effort : {"quick", "grid"}, default="quick"
-        "quick" makes one fit. "grid" tries three seeds, and `tune` of the model for each of them.
+        "quick" makes one fit. "grid" tries three seeds, and `tune` of the model for each of them with another
+        spectral start.
     n_neighbors : int, default=5
         Neighbours per sample in the graph; at most half of the other samples are used.
     graph : {"knn", "exact", "approximate"} or sparse matrix of shape (n, n), default="knn"
@@ -303,11 +304,10 @@ class NMFClustering(ClusterMixin, BaseEstimator):
     def _try_grid(
         self, candidates: Candidates, estimator: Any, samples: Samples, seeds: list[int], chosen: Clustering
     ) -> Clustering:
-        """The best of ``chosen`` and what `tune` finds from every seed, as long as there is time."""
+        """The best of ``chosen`` and what `tune` finds from every start, as long as there is time."""
         init = "spectral" if "spectral" in estimator._starts else estimator.init
         estimator = estimator.set_params(init=init)
-        grid = default_grid(estimator)
-        for seed in seeds if grid else []:
+        for seed in with_different_starts(seeds, init, candidates) if default_grid(estimator) else []:
             if candidates.time_is_up:
                 break
             tuned = tune(
@@ -315,7 +315,6 @@ class NMFClustering(ClusterMixin, BaseEstimator):
                 estimator.n_components,
                 model=estimator,
                 init=init,
-                grid=grid,
                 seeds=[seed],
                 store=self.store,
                 graph=candidates.graphs.knn(NEIGHBOURS),

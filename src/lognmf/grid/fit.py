@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from lognmf.clustering import scores
-from lognmf.clustering.kmeans import kmeans
-from lognmf.core.arrays import Array, join, like, to_numpy, total
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs, check_graph
-from lognmf.grid.keys import describe, plain, row_key
+from lognmf.grid.batch import Run
+from lognmf.grid.keys import describe, row_key
 from lognmf.grid.plan import (
     Pair,
-    Watched,
     batches,
     check_classes,
     check_clusters,
@@ -38,11 +32,8 @@ from lognmf.grid.plan import (
 )
 from lognmf.grid.progress import Report
 from lognmf.grid.store import RowStore
-from lognmf.models.engine import Factors, Fits, draw, fit_batch
-from lognmf.models.scale import in_units
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
-from lognmf.models.weights import AUTO
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,9 +106,11 @@ def fit_grid(
 ) -> GridResult:
     """Fit every setting of a grid from every seed, as batches.
 
-    All settings share X, so a batch of them is one wide problem: tens of times faster than one fit after
-    another, with the same results. Equal problems are fitted once: repeated settings, graph weights without a
-    graph and, for RLS-NMF, values of gamma so large that no sample is ever an outlier.
+    All settings share X, so a batch of them is one wide problem. The results are those of one fit after
+    another; on one thread they take 1.5 to 2.3 times less time (measured on three data sets). Equal
+    problems are fitted once: repeated settings, graph weights without a graph and, for RLS-NMF, values of
+    gamma so large that no sample is ever an outlier. Settings that differ in ``max_iter`` alone are one
+    fit, looked at on its way.
 
     Parameters
     ----------
@@ -180,6 +173,42 @@ def fit_grid(
     >>> [(row["lam"], row["seed"]) for row in result.rows]
     [(0.1, 0), (0.1, 1), (1.0, 0), (1.0, 1)]
     """
+    options: Any = {"seeds": seeds, "y": y, "n_clusters": n_clusters, "device": device, "dtype": dtype}
+    limits: Any = {"max_iter": max_iter, "tol": tol, "memory": memory, "graph": graph}
+    progress: Any = {"store": store, "any_version": any_version, "on_batch": on_batch, "verbose": verbose}
+    return fit_rounds(model, X, grid, all_at_once, **options, **limits, **progress)
+
+
+Choose = Callable[[list[Pair], dict[int, dict[str, Any]]], list[int]]
+"""``(all pairs, the rows so far by their places) -> places to be fitted next``; none ends the grid."""
+
+
+def all_at_once(pairs: list[Pair], rows: dict[int, dict[str, Any]]) -> list[int]:
+    """Every pair in the first round."""
+    return [] if rows else list(range(len(pairs)))
+
+
+def fit_rounds(
+    model: Any,
+    X: Any,
+    grid: Any,
+    choose: Choose,
+    *,
+    seeds: Iterable[int],
+    y: Any = None,
+    n_clusters: int | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    max_iter: int | None = None,
+    tol: float | None = None,
+    memory: int | None = None,
+    graph: sp.csr_array | None = None,
+    store: str | os.PathLike[str] | None = None,
+    any_version: bool = False,
+    on_batch: Callable[[int, int, float], None] | None = None,
+    verbose: int = 0,
+) -> GridResult:
+    """`fit_grid` in rounds, for what is chosen from the rows so far; the other settings have no rows."""
     estimator = check_model(model, max_iter, tol)
     settings, names = check_settings(estimator, grid)
     seeds = check_seeds(seeds)
@@ -208,7 +237,7 @@ def fit_grid(
             for j in others:
                 cached.setdefault(keys[j], copied(cached[keys[leader]], pairs[j]))
     report = Report(len(pairs), on_batch, verbose)
-    run = _Run(estimator, data, graphs, classes, n_clusters)
+    run = Run(estimator, data, graphs, classes, n_clusters)
     missing = [i for i in repetitions if keys[i] not in cached]
     waiting = followers(estimator, pairs, repetitions, run.largest_residual) if missing else {}
 
@@ -230,118 +259,13 @@ def fit_grid(
             report.done(sum(1 + len(repetitions[j]) for j in leaders))
 
     later = {j for others in waiting.values() for j in others}
-    work(i for i in repetitions if i not in later)
-    work(j for j in sorted(later) if keys[j] not in cached)
-    return GridResult([cached[key] for key in keys], estimator, samples, pairs, graphs)
-
-
-# The work --------------------------------------------------------------------------------
-
-
-@dataclass
-class _Run:
-    """What all batches share."""
-
-    estimator: Any
-    data: InMemory
-    graphs: Graphs
-    classes: np.ndarray | None
-    n_clusters: int | None
-    _first: dict[tuple[Any, ...], Factors] = field(default_factory=dict)
-    _scaled: dict[Any, tuple[InMemory, float]] = field(default_factory=dict)
-
-    def rows(self, pairs: list[Pair], *, watched: bool) -> tuple[list[dict[str, Any]], list[bool]]:
-        """Rows of one batch, which differ in weights and seed alone.
-
-        With ``watched`` also, for each, whether no sample was ever an outlier.
-        """
-        start = time.perf_counter()
-        model = clone(self.estimator).set_params(**pairs[0][0])
-        data, unit = self._in_units(model)
-        drawn = [self._start(model, seed) for _, seed in pairs]
-        varied = [name for name in model._weights if name in pairs[0][0]]
-        fits = fit_batch(
-            model,
-            data,
-            self.graphs,
-            (join([U for U, _ in drawn]), join([V for _, V in drawn])),
-            unit=unit,
-            max_iter=model.max_iter,
-            settings=len(pairs),
-            weights={name: [setting[name] for setting, _ in pairs] for name in varied},
-            wrap=Watched if watched else None,
-        )
-        U, V = fits.factors
-        outliers = _count_outliers(fits, len(pairs))
-        columns = {
-            "objective": fits.objective,
-            "n_iter": fits.n_iter,
-            "stop_reason": fits.stop_reason,
-            "reconstruction_err": fits.reconstruction_err,
-            "sparseness_U": scores.hoyer_sparseness(U),
-            "sparseness_V": scores.hoyer_sparseness(V),
-            "n_outliers": outliers,
-            **{f"{name}_": fits.weights[name] for name in model._auto if getattr(model, name, None) == AUTO},
-            **self._scores(V, [seed for _, seed in pairs]),
-        }
-        seconds = (time.perf_counter() - start) / len(pairs)
-        rows = [
-            {**{name: plain(v) for name, v in setting.items()}, "seed": seed, "seconds": seconds}
-            | {name: plain(column[b]) for name, column in columns.items()}
-            for b, (setting, seed) in enumerate(pairs)
-        ]
-        if not watched:
-            return rows, [False] * len(rows)
-        ever = to_numpy(fits.solution.state.aux[-1]).reshape(len(pairs), -1)
-        return rows, [not own.any() for own in ever]
-
-    def largest_residual(self, setting: dict[str, Any], seed: int) -> tuple[Any, float]:
-        """The data fit of a setting, and the largest residual of any sample at its start."""
-        model = clone(self.estimator).set_params(**setting)
-        data, _ = self._in_units(model)
-        U, V = model._prepare(*self._start(model, seed))
-        weights = {name: like([float(getattr(model, name))] * V.shape[1], V) for name in model._weights}
-        rule = model._rule(data, None, weights)
-        state = rule.start(U, V)
-        squared = rule.problem.fit.squared_residuals(data, *rule.factors(state))
-        return rule.problem.fit.take(np.array([0])), math.sqrt(float(to_numpy(squared).max()))
-
-    def _start(self, model: Any, seed: int) -> Factors:
-        """First factors of a seed, drawn once."""
-        data, unit = self._in_units(model)
-        key = (model.n_components, model.init, model.n_init, unit, seed)
-        if key not in self._first:
-            self._first[key] = draw(model, data, self.graphs, seed)
-        return self._first[key]
-
-    def _in_units(self, model: Any) -> tuple[InMemory, float]:
-        """The data as the model fits them, and their unit."""
-        scale = getattr(model, "scale", None)
-        if scale not in self._scaled:
-            unit = model._unit(self.data)
-            self._scaled[scale] = in_units(self.data, unit), unit
-        return self._scaled[scale]
-
-    def _scores(self, V: Array, seeds: list[int]) -> dict[str, Any]:
-        if self.n_clusters is None:
-            return {}
-        labels = kmeans(V, self.n_clusters, seed=np.array(seeds))
-        clusters, balance = scores.cluster_sizes(labels, self.n_clusters)
-        by_graph = scores.graph_scores(self.graphs.knn(NEIGHBOURS), labels)
-        without_labels = {**by_graph, "clusters": clusters, "balance": balance}
-        if self.classes is None:
-            return without_labels
-        counts = scores.contingency(self.classes, labels)
-        return without_labels | {
-            "accuracy": scores.accuracy(counts),
-            "nmi": scores.normalized_mutual_info(counts),
-            "purity": scores.purity(counts),
-        }
-
-
-def _count_outliers(fits: Fits, settings: int) -> list[int | None]:
-    """Number of samples with an outlier part, of every setting; None for models without one."""
-    parts = fits.outlier_part()
-    if parts is None:
-        return [None] * settings
-    return [int(count) for count in to_numpy(total(like(parts[0] > 0, parts[0]), axis=0))]
+    rows: dict[int, dict[str, Any]] = {}
+    while chosen := choose(pairs, rows):
+        leaders = [i for i, others in repetitions.items() if not set(chosen).isdisjoint((i, *others))]
+        work(i for i in leaders if i not in later)
+        work(j for j in leaders if j in later and keys[j] not in cached)
+        rows |= {i: cached[keys[i]] for i in chosen}
+    if len(rows) < len(pairs):
+        report.done(len(pairs) - report.count)
+    places = sorted(rows)
+    return GridResult([rows[i] for i in places], estimator, samples, [pairs[i] for i in places], graphs)

@@ -147,24 +147,50 @@ def place(X: Matrix, device: str | None, dtype: str | None) -> Matrix:
 def batches(
     estimator: Any, pairs: list[Pair], places: Iterable[int], X: Matrix, memory: int | None
 ) -> Iterator[list[int]]:
-    """Places of pairs that are fitted together: all but weights and seed alike, within the memory."""
+    """Places of pairs that are fitted together, within the memory.
+
+    All but weights and seed are alike, and ``max_iter`` where it only says how far one fit goes.
+    """
     (n, p), item = X.shape, X.dtype.itemsize
     memory = _free_memory(X) if memory is None else memory
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, dict[str, list[int]]] = {}
     for i in places:
-        shape = {n: v for n, v in pairs[i][0].items() if n not in estimator._weights or v == AUTO}
-        groups.setdefault(key_of(shape), []).append(i)
+        setting = pairs[i][0]
+        shape = {n: v for n, v in setting.items() if n not in estimator._weights or v == AUTO}
+        if _is_on_the_way(estimator, setting):
+            del shape["max_iter"]
+        fits = groups.setdefault(key_of(shape), {})
+        fits.setdefault(fit_key(pairs[i]) if "max_iter" not in shape else key_of(i), []).append(i)
     sizes = {}
-    for group, members in groups.items():
-        k, n_init = (pairs[members[0]][0].get(s, getattr(estimator, s)) for s in ("n_components", "n_init"))
+    for group, fits in groups.items():
+        setting = pairs[next(iter(fits.values()))[0]][0]
+        k, n_init = (setting.get(s, getattr(estimator, s)) for s in ("n_components", "n_init"))
         numbers = _NUMBERS_PER_START * (n + p) * k * n_init
         sizes[group] = memory // (numbers * item)
         if sizes[group] < 1:
             msg = f"memory must be at least {numbers * item} bytes, what one setting needs; got {memory}."
             raise ValueError(msg)
-    for group, members in groups.items():
+    for group, fits in groups.items():
+        members = list(fits.values())
         for start in range(0, len(members), sizes[group]):
-            yield members[start : start + sizes[group]]
+            yield [i for own in members[start : start + sizes[group]] for i in own]
+
+
+def fit_key(pair: Pair) -> str:
+    """A name for the fit of a pair, however far it goes."""
+    setting, seed = pair
+    return row_key({name: value for name, value in setting.items() if name != "max_iter"}, seed)
+
+
+def _is_on_the_way(estimator: Any, setting: dict[str, Any]) -> bool:
+    """Whether a longer fit, where it is evaluated after as many iterations, is this one so far.
+
+    A choice of weights begins after the last iteration, and a class of somebody else may do what it likes.
+    """
+    every = estimator.get_params() | setting
+    chosen = any(every.get(name) == AUTO for name in estimator._auto)
+    known = type(estimator) in MODELS.values() and "max_iter" in setting
+    return known and not chosen and every["max_iter"] % every["eval_every"] == 0
 
 
 def _free_memory(X: Matrix) -> int:

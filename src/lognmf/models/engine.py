@@ -7,7 +7,7 @@ and the one with the lowest objective wins.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -140,40 +140,44 @@ def fit_batch(
     wrap: Callable[[Any], Any] | None = None,
     on_eval: OnEval | None = None,
     on_state: OnState | None = None,
+    checkpoints: Collection[int] = (),
+    on_checkpoint: Callable[[int, Fits], None] | None = None,
 ) -> Fits:
     """Fit ``model`` for every setting of its ``weights``; ``start`` holds the starts of each, side by side.
 
     ``data`` are those of the user divided by ``unit``. Weights that are not given are the model's own; one
     that is "auto" is so for all settings. ``wrap`` may put a rule around the model's own that carries
-    more in its state.
+    more in its state. ``on_checkpoint`` is given what a fit with that ``max_iter`` would return, if no
+    weight is "auto" and the number is one of evaluations.
     """
     first = State(*model._prepare(*start))
     restarts = first.batch // settings
     own = {name: [getattr(model, name)] * settings for name in model._weights}
     chosen = Weights.of(own | dict(weights or {}))
     run = _Run(model, data, graphs, unit, max_iter, on_eval)
+
+    def finished(ended: Ended, winners: np.ndarray) -> Fits:
+        state = model._finish(ended.state)
+        objective = ended.solution.objective[winners]
+        objective = objective if state is ended.state else to_numpy(ended.rule.value(state))
+        own = (chosen.values, unit, model._basis_has_unit, objective)
+        return Fits(ended.rule, state, run.graph, ended.solution, winners, *own)
+
+    def look(iteration: int, ended: Ended) -> None:
+        if on_checkpoint is not None:
+            on_checkpoint(iteration, finished(*ended.best(restarts)))
+
     with threads_for(data.X, first.batch * first.V.shape[2]):
-        ended, winners = run(first, chosen.repeated(restarts), model.tol, wrap, on_state).best(restarts)
+        every = run(first, chosen.repeated(restarts), model.tol, wrap, on_state, checkpoints, look)
+        ended, winners = every.best(restarts)
+        del every
         if chosen.auto and max_iter > 0 and not run.stopped:
             problem, found = ended.rule.problem, ended.found()
             del ended, first, start  # their memory is needed
             near, chosen = chosen.chosen(model, problem, run, found)
             del found
             ended, winners = run(near, chosen.values, model.tol, wrap, on_state).best(1)
-        state = model._finish(ended.state)
-        objective = ended.solution.objective[winners]
-        objective = objective if state is ended.state else to_numpy(ended.rule.value(state))
-    return Fits(
-        ended.rule,
-        state,
-        run.graph,
-        ended.solution,
-        winners,
-        chosen.values,
-        unit,
-        model._basis_has_unit,
-        objective,
-    )
+        return finished(ended, winners)
 
 
 @dataclass
@@ -196,6 +200,8 @@ class _Run:
         tol: float,
         wrap: Callable[[Any], Any] | None = None,
         on_state: OnState | None = None,
+        checkpoints: Collection[int] = (),
+        look: Callable[[int, Ended], None] | None = None,
     ) -> Ended:
         ended_before = self.stopped
         batch = {name: like(values, first.V) for name, values in weights.items()}
@@ -210,6 +216,9 @@ class _Run:
             eval_every=self.model.eval_every,
             on_eval=functools.partial(self._watched, self.unit ** degree_of(rule)),
             on_state=on_state,
+            checkpoints=checkpoints,
+            on_checkpoint=look
+            and (lambda iteration, found: look(iteration, Ended(rule, found.state, found))),
         )
         if ended_before:
             solution = replace(solution, reason=["callback"] * len(solution.reason))

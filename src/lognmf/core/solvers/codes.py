@@ -9,6 +9,7 @@ The data enter only through ``X @ U``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import array_api_compat
@@ -16,12 +17,15 @@ import numpy as np
 
 from lognmf.core.arrays import Array, gram, namespace, positive, row_dot, take, to_numpy
 from lognmf.core.data import in_memory
+from lognmf.core.parallel import in_parts
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
+from lognmf.core.terms.l1 import L1
 from lognmf.core.terms.protocol import RowNorm, SeparablePenalty
 from lognmf.core.terms.robust import kept_share, robust_value
 
 BLOCK_NUMBERS = 1 << 16  # entries of the k×k systems that are solved together
+COMPILED_WORK = 1 << 18  # multiplications of a sweep from which it pays to load the compiled loops
 EXPLORING_SWEEPS = 2  # sweeps of a start before and after its exchange
 
 
@@ -88,6 +92,27 @@ class Codes:
 
     def step(self, state: State) -> State:
         return self._settle(self._sweep(state), state.V.shape[2])
+
+    def solved(self, state: State, max_iter: int, tol: float) -> State | None:
+        """The state after steps until two gain at most 2 ``tol``, for a plain fit, by compiled loops.
+
+        None for few samples, other arrays, penalties without scalar functions and values that are not finite.
+        """
+        penalty: Any = L1(np.zeros(state.batch)) if self.penalty is None else self.penalty
+        (XU,) = state.aux
+        if not isinstance(XU, np.ndarray) or XU.size * XU.shape[2] < COMPILED_WORK:
+            return None
+        if not all(hasattr(penalty, name) for name in ("cost", "slope", "minimum")) or not find_spec("numba"):
+            return None
+        from lognmf.core.solvers.compiled_codes import solver  # numba takes a while to import
+
+        loop = solver(penalty.cost, penalty.slope, penalty.minimum)
+        V = np.array(state.V[0], order="C")
+        problem = (self.gram.reshape(-1, *self.gram.shape[-2:]), XU[0], self.squared_norms, penalty.weight)
+        limits = (self.bounded, np.finfo(V.dtype).eps, tol, max_iter)
+        finite: list[bool] = []
+        in_parts(lambda own: finite.append(loop(*problem, *limits, V, own.start, own.stop)), len(V))
+        return replace(state, V=V[None, ...]) if all(finite) else None
 
     def _settle(self, state: State, times: int) -> State:
         """Exact steps on the positive entries, until none of them becomes 0 on the way."""

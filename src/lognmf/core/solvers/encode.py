@@ -22,6 +22,7 @@ from lognmf.core.solvers.multiplicative import MultiplicativeCodes
 
 FIRST_STEPS = 2  # steps towards least squares before the penalty counts
 MOST_EXCHANGES = 10  # exchanges of a solved code; two or three are usual
+MOST_STEPS, TOLERANCE = 500, 1e-14  # steps of a code; the share of its objective that the last one gains
 IMPROVED = 1e-6  # codes that lower the objective by less than this share are not better
 
 
@@ -115,5 +116,19 @@ def _improved(rule: Codes, state: State, index: np.ndarray, new: State) -> tuple
 
 
 def _solved(rule: Codes, state: State) -> State:
-    """The local minimum that descent from ``state`` leads to."""
-    return iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2).state
+    """The local minimum that descent from ``state`` leads to.
+
+    A robust fit is the plain one as long as the residual is in its dead zone: a minimum there is one of both.
+    """
+    plain = replace(rule, row_norm=None, weight=None)
+    found = plain.solved(state, MOST_STEPS, TOLERANCE)
+    if found is None:
+        return _iterated(rule, state)
+    outside = np.flatnonzero(to_numpy(rule.kept(found.V, *found.aux) < 1))
+    if not outside.size:
+        return found
+    return found.replaced(outside, _iterated(rule.take(outside), state.take(outside)))
+
+
+def _iterated(rule: Codes, state: State) -> State:
+    return iterate(rule, state, max_iter=MOST_STEPS, tol=TOLERANCE, eval_every=2).state

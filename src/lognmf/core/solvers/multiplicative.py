@@ -11,7 +11,7 @@ import numpy as np
 
 from lognmf.core.arrays import Array, kernels, like, namespace, without_subnormals
 from lognmf.core.data import InMemory
-from lognmf.core.parallel import by_rows
+from lognmf.core.parallel import by_rows, by_settings
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.terms.protocol import DataFit, Halves, Penalty, degree_of, of_rows, summed
@@ -43,11 +43,16 @@ def multiply_on_sphere(F: Array, terms: Sequence[Halves], *, linear: bool = Fals
     the bound falls, and the objective with it. Terms with the bound ``pos·x − neg·F log x`` (``linear``) have
     ``Σ d x²/2 − e log x`` above it, with e = neg·F, whose minimum is ``x = √(e / (d + μ))``.
     """
+    neg, pos = summed(terms, slice(None))
+    return by_settings(lambda own: _on_sphere(F[:, own, :], neg[:, own, :], pos[:, own, :], linear=linear), F)
+
+
+def _on_sphere(F: Array, neg: Array, pos: Array, *, linear: bool) -> Array:
+    """`multiply_on_sphere` for some settings, from the sums of the terms' halves."""
     xp = namespace(F)
     tiny = float(xp.finfo(F.dtype).smallest_normal)
     # The sum of p inverses of the least pull must not overflow.
     least, zero, one, none = (like(number, F) for number in (4 * F.shape[0] * tiny, 0.0, 1.0, -float("inf")))
-    neg, pos = summed(terms, slice(None))
     neg = neg * F if linear else neg
     power = 0.5 if linear else 1.0
     neg = xp.where(neg > least, neg, least)  # an entry without pull takes what is left

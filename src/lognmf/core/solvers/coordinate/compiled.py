@@ -9,15 +9,13 @@ have shape (rows, B, k) and weights (B,).
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Callable
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
-from numba.extending import register_jitable
 
+from lognmf.core.compiling import compiled_fast, inlined
 from lognmf.core.parallel import SHARED_PRODUCTS, shared_out
 from lognmf.core.terms.protocol import SeparablePenalty
 
@@ -25,16 +23,6 @@ LANES = 32  # rows that a sweep takes together; they are independent, so the inn
 SHARED_WORK = 1 << 22  # multiplications in a sweep from which it is split over threads
 JOINED = 8  # entries that `penalty_sum` joins to one, if the penalty can: one logarithm for all of them
 JOINED_BELOW = 1e30  # entries up to which so many can be joined without overflow
-
-_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"contract", "reassoc", "nsz"}, "error_model": "numpy"}
-
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, compiled at its first call and cached on disk if a folder is writable."""
-    try:
-        return numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:
-        return numba.njit(**_OPTIONS)(function)
 
 
 class Kernels(NamedTuple):
@@ -55,27 +43,13 @@ def kernels(penalty: SeparablePenalty) -> Kernels:
 @functools.cache
 def _kernels_of(cost, slope, minimum, bend, joined) -> Kernels:
     """The loops for a penalty with these scalar functions, the last two of which may be None."""
-    functions = [f for f in (cost, slope, minimum, bend, joined) if f is not None]
-    for function in functions:
-        _register(function)
-    version = zlib.crc32(repr([_formula(function) for function in functions]).encode())
+    version = inlined(cost, slope, minimum, *(f for f in (bend, joined) if f is not None))
     return Kernels(
         functools.partial(_sweep, _sweep_kernel(minimum, version)),
         _sphere_kernel(slope, version),
         functools.partial(_penalty_sum, _sum_kernel(cost, joined or max, version), joined is not None),
         _scale_kernel(slope, bend or slope, bend is not None, version),
     )
-
-
-_register = functools.cache(register_jitable(**_OPTIONS))
-"""Lets numba inline a plain function. (A dispatcher in a closure would defeat the cache on disk.)"""
-
-
-def _formula(function: Callable[..., float]) -> tuple[Any, ...]:
-    """What a function computes. Numba's cache on disk knows its name only and misses a changed formula."""
-    code, cells = function.__code__, function.__closure__ or ()
-    constants = [function.__globals__.get(name) for name in code.co_names]
-    return code.co_code, code.co_consts, code.co_names, constants, [cell.cell_contents for cell in cells]
 
 
 def _sweep(kernel, F, A, G, kept, rows, lam, weight, times):
@@ -108,7 +82,7 @@ def _sweep(kernel, F, A, G, kept, rows, lam, weight, times):
     return out
 
 
-@_compiled
+@compiled_fast
 def _gather(F, A, kept, b, graph, indptr, indices, edges, degree, rows, v, a, share, pull, target):
     """Copy rows into lanes: entries v, row weights, linear terms a; ``pull`` is the graph's curvature."""
     k = F.shape[2]
@@ -133,7 +107,7 @@ def _gather(F, A, kept, b, graph, indptr, indices, edges, degree, rows, v, a, sh
 
 
 def _sweep_kernel(minimum, version):
-    @_compiled
+    @compiled_fast
     def sweep(F, A, G, kept, order, bounds, indptr, indices, edges, degree, lam, weight, times, low, high):
         _ = version
         tiny, k = np.finfo(F.dtype).tiny, F.shape[2]
@@ -177,7 +151,7 @@ def _sweep_kernel(minimum, version):
 
 
 def _sphere_kernel(slope, version):
-    @_compiled
+    @compiled_fast
     def sphere_sweep(U, A, G, weight, times):
         """Minimise over one column after another, each of unit norm and nonnegative.
 
@@ -230,7 +204,7 @@ def _penalty_sum(kernel, can_join, F):
 
 
 def _sum_kernel(cost, joined, version):
-    @_compiled
+    @compiled_fast
     def penalty_sum(F, together):
         _ = version
         n, B, k = F.shape
@@ -250,7 +224,7 @@ def _sum_kernel(cost, joined, version):
 
 
 def _scale_kernel(slope, bend, has_bend, version):
-    @_compiled
+    @compiled_fast
     def scale_derivatives(F, scale):
         """First and second derivative in s of ``Σ φ(eˢ f_j)`` for every column, at ``eˢ = scale`` (B, k).
 
@@ -271,7 +245,7 @@ def _scale_kernel(slope, bend, has_bend, version):
     return scale_derivatives
 
 
-@_compiled
+@compiled_fast
 def roughness(V, indptr, indices, edges):
     """``v_jᵀ L v_j`` of every column, (B, k), as a sum over edges: nothing cancels."""
     n, B, k = V.shape
@@ -287,7 +261,7 @@ def roughness(V, indptr, indices, edges):
     return out
 
 
-@_compiled
+@compiled_fast
 def extrapolated(F, last, momentum):
     """``F + momentum · (F − last)`` with ``momentum`` (B,), not below zero, without subnormal numbers."""
     tiny, (n, B, k) = np.finfo(F.dtype).tiny, F.shape
@@ -300,7 +274,7 @@ def extrapolated(F, last, momentum):
     return out
 
 
-@_compiled
+@compiled_fast
 def scaled(F, factors):
     """Columns of F times ``factors`` (B, k), without subnormal numbers."""
     tiny, (n, B, k) = np.finfo(F.dtype).tiny, F.shape
@@ -313,7 +287,7 @@ def scaled(F, factors):
     return out
 
 
-@_compiled
+@compiled_fast
 def greedy_colours(order, indptr, indices):
     """For each row (n,), visited in this ``order``, the first colour that none of its neighbours has."""
     colour = np.full(len(order), -1, dtype=np.int64)

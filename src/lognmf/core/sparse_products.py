@@ -1,0 +1,98 @@
+"""Products of a sparse matrix with a wide factor, on all cores, and to the last bit those of SciPy.
+
+Every row of a product is the work of one thread, and adds its entries up in the order in which they are
+stored. So the numbers do not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from lognmf.core.parallel import in_parts
+
+LARGE = 1 << 18
+"""Stored entries from which it pays to load our loops."""
+
+BLOCK_ROWS = 1 << 12
+"""Rows of X in a block of Xᵀ: their rows of V stay in a core's cache."""
+
+ENTRIES_A_ROW = 4
+"""A row of such a block has as many entries on average, or its bounds would take the time and memory."""
+
+LEAST_BYTES, SHARE_OF_MEMORY = 1 << 23, 1 / 8
+"""Xᵀ is kept beside X where X has so many bytes, and at most this share of the machine's memory."""
+
+
+def times(M: sp.csr_array, F: np.ndarray) -> np.ndarray:
+    """``M @ F``: (m, n) × (n, columns) → (m, columns)."""
+    return Blocks([Block(slice(None), M)], M.indptr).times(F) if is_large(M, F) else M @ F
+
+
+def is_large(M: sp.csr_array, F: np.ndarray) -> bool:
+    """Whether our loops multiply these two, or their transposes, faster than SciPy."""
+    floats = M.dtype == F.dtype and M.dtype in (np.float32, np.float64)
+    return floats and M.format == "csr" and M.nnz >= LARGE and _loop() is not None
+
+
+class Block(NamedTuple):
+    """A matrix that is multiplied with these ``rows`` of a factor."""
+
+    rows: slice
+    M: sp.csr_array
+
+
+class Blocks(NamedTuple):
+    """A matrix as a sum over blocks of its columns; ``ends`` counts the entries before each of its rows."""
+
+    parts: list[Block]
+    ends: np.ndarray
+
+    def times(self, F: np.ndarray) -> np.ndarray:
+        """The sum of every block's ``M @ F[rows]``; its rows are shared out by their entries."""
+        count, F, loop = len(self.ends) - 1, np.ascontiguousarray(F), _loop()
+        out = np.zeros((count, F.shape[1]), dtype=F.dtype)
+
+        def fill(own: slice) -> None:
+            for rows, M in self.parts:
+                loop(M.data, M.indices, M.indptr, F[rows], out, own.start, own.stop)
+
+        in_parts(fill, count, self.ends)
+        return out
+
+
+def transposed(X: sp.csr_array) -> Blocks | None:
+    """A copy of Xᵀ; None where it is not worth its memory."""
+    if not LEAST_BYTES <= X.data.nbytes + X.indices.nbytes <= SHARE_OF_MEMORY * _memory():
+        return None
+    n, p = X.shape
+    count = max(1, min(n // BLOCK_ROWS, X.nnz // (ENTRIES_A_ROW * p)))
+    edges = np.linspace(0, n, count + 1).astype(int).tolist()
+    parts = list(map(slice, edges, edges[1:]))
+    blocks = [Block(rows, sp.csr_array(X[rows].T)) for rows in parts]
+    ends = sum((block.M.indptr.astype(np.int64) for block in blocks), np.zeros(p + 1, dtype=np.int64))
+    return Blocks(blocks, ends)
+
+
+@functools.cache
+def _memory() -> float:
+    """Bytes of the machine's memory."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on this system
+        return np.inf
+
+
+@functools.cache
+def _loop() -> Any:
+    """``out[low:high] += (M @ F)[low:high]``, compiled; None without numba."""
+    if find_spec("numba") is None:
+        return None
+    from lognmf.core.compiled_products import add_product
+
+    return add_product
