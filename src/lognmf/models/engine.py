@@ -17,7 +17,8 @@ from sklearn.utils import check_random_state
 
 from lognmf.core import starts
 from lognmf.core.arrays import Array, like, namespace, to_numpy
-from lognmf.core.data import InMemory
+from lognmf.core.blocks import AsMatrix, Blocks
+from lognmf.core.data import Data, in_memory
 from lognmf.core.loop import OnEval, OnState, iterate
 from lognmf.core.parallel import threads_for
 from lognmf.core.rule import Solution, State
@@ -96,7 +97,7 @@ class Fits:
 
 def draw(
     model: FactorModel,
-    data: InMemory,
+    data: Data,
     graphs: Graphs,
     seed: Any,
     given: Sequence[Array | None] = (None, None),
@@ -107,7 +108,8 @@ def draw(
     start = model._starts[model.init]
     if start is spectral:
         start = functools.partial(spectral, W=graphs.knn(NEIGHBOURS))
-    drawn = starts.batch(start, data.X, model.n_components, model.n_init, check_random_state(seed))
+    X = AsMatrix(replace(data, unit=1.0)) if isinstance(data, Blocks) else in_memory(data).X
+    drawn = starts.batch(start, X, model.n_components, model.n_init, check_random_state(seed))
     first = []
     powers = POWERS_OF_UNIT.get(model._starts[model.init], (0.0, 0.0))
     for F, own, power in zip(drawn, given, powers, strict=True):
@@ -120,7 +122,7 @@ def draw(
 @np.errstate(over="ignore", invalid="ignore")  # the loop refuses objectives that are not finite, in words
 def fit_batch(
     model: FactorModel,
-    data: InMemory,
+    data: Data,
     graphs: Graphs,
     start: Factors,
     *,
@@ -143,7 +145,7 @@ def fit_batch(
     own = {name: [getattr(model, name)] * settings for name in model._weights}
     chosen = Weights.of(own | dict(weights or {}))
     run = _Run(model, data, graphs, unit, max_iter, on_eval)
-    with threads_for(data.X, first.batch * first.V.shape[2]):
+    with threads_for(data.stand_in, first.batch * first.V.shape[2]):
         ended, winners = run(first, chosen.repeated(restarts), model.tol, wrap, on_state).best(restarts)
         if chosen.auto and max_iter > 0 and not run.stopped:
             problem, found = ended.rule.problem, ended.found()
@@ -172,7 +174,7 @@ class _Run:
     """Fits of a batch from given factors with given weights, one after another; a callback ends them all."""
 
     model: FactorModel
-    data: InMemory
+    data: Data
     graphs: Graphs
     unit: float
     max_iter: int

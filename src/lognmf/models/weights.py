@@ -106,12 +106,7 @@ class Ended:
 
     def squared_residuals(self) -> Array:
         """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
-        problem, (U, V, XU) = self.rule.problem, self.rule.factors(self.state)
-        blocks = [
-            problem.fit.squared_residuals(block, U, V[rows, ...], XU[rows, ...])
-            for rows, block in problem.data.blocks()
-        ]
-        return namespace(U).concat(blocks, axis=0)
+        return self.rule.problem.squared_residuals(*self.rule.factors(self.state))
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +240,11 @@ def _without_parts(problem: Any, U: Array, V: Array) -> np.ndarray:
         ones = namespace(V).ones_like
         U, V = problem.data.t_times(ones(V[:, :, :1])), problem.data.times(ones(U[:, :, :1]))
         V = V / float(total(V[:, 0, 0], axis=0))
-    return to_numpy(problem.total(problem.fit.row_values, U, V, problem.fit.project(problem.data, U)))
+
+    def values(block: Any, U: Array, V: Array, _: Array) -> Array:
+        return problem.fit.row_values(block, U, V, problem.fit.project(block, U))
+
+    return to_numpy(problem.total(values, U, V, V))
 
 
 def _cost(penalty: str, F: Array) -> np.ndarray:
