@@ -58,7 +58,13 @@ class Blocks:
 
     def _block(self, rows: slice) -> Any:
         norms = None if self.weights else self.squared_norms[rows]
-        return Block(lambda: replace(self.read(rows), unit=self.unit), rows, self, norms)
+        return Block(rows, self, norms)
+
+    def loaded(self, rows: slice) -> InMemory:
+        """Some rows in memory; those of a block where no entry is missing have weights too."""
+        data = self.read(rows)
+        M = np.ones_like(data.X) if self.weights and data.M is None else data.M
+        return InMemory(data.X, M, self.unit)
 
     @cached_property
     def stand_in(self) -> np.ndarray:
@@ -84,7 +90,7 @@ class Blocks:
 
     def dense_rows(self, some: slice) -> Array:
         """A few rows as a dense array; only these are read where the source can do it."""
-        return replace(self.read(some), unit=self.unit).dense_rows(slice(None))
+        return self.loaded(some).dense_rows(slice(None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +100,6 @@ class Block:
     Values and residuals mostly need the norms of the samples only, and those are known.
     """
 
-    read: Callable[[], InMemory]
     place: slice
     whole: Blocks
     norms: Array | None
@@ -112,7 +117,7 @@ class Block:
     @cached_property
     def loaded(self) -> InMemory:
         """The rows in memory."""
-        return self.read()
+        return self.whole.loaded(self.place)
 
     @cached_property
     def squared_norms(self) -> Array:

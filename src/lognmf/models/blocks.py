@@ -14,7 +14,14 @@ from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory
 from lognmf.graph import Graphs, check_graph
 from lognmf.models.scale import known_share, row_squares
-from lognmf.models.validation import check_accepted, check_features, check_samples, converted, read_samples
+from lognmf.models.validation import (
+    Samples,
+    check_accepted,
+    check_features,
+    check_samples,
+    converted,
+    read_samples,
+)
 from lognmf.reading import reason
 from lognmf.sources import RowBlocks, as_source
 
@@ -31,12 +38,21 @@ def check_data(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Any:
         )
         raise TypeError(msg)
     if len(source.edges) <= 2 or not estimator._blocks:
-        whole = X if isinstance(X, np.ndarray) else _rows(source, slice(0, source.shape[0]))
-        data: Data = check_samples(estimator, whole, reset=reset, mask=mask)
+        data: Data = check_samples(estimator, _whole(X, source, mask, estimator), reset=reset)
     else:
         data = _checked(estimator, source, mask, reset=reset)
     _check_names(estimator, source, reset=reset)
     return data
+
+
+def _whole(X: Any, source: RowBlocks, mask: Any, estimator: Any) -> Samples:
+    """All rows in memory."""
+    if isinstance(X, np.ndarray):
+        return read_samples(X, mask, estimator=estimator)
+    rows = slice(0, source.shape[0])
+    weights = as_source(mask)
+    mask = mask if weights is None else weights.read(rows)
+    return replace(read_samples(_rows(source, rows), mask, estimator=estimator), source=source)
 
 
 def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Blocks:

@@ -39,7 +39,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> I
     """Samples (n, p) for ``fit`` (``reset``) or for a fitted estimator; `Samples` are not read again."""
     samples = X if isinstance(X, Samples) else read_samples(X, mask, estimator=estimator)
     check_accepted(estimator, samples, reset=reset)
-    if is_torch(samples.source):
+    if is_torch(samples.source) or isinstance(samples.source, RowBlocks):
         check_features(estimator, samples.source, reset=reset)
     else:
         validate_data(estimator, samples.source, reset=reset, skip_check_array=True)

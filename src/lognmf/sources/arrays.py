@@ -20,16 +20,22 @@ def library(X: Any) -> str:
 def from_array(X: Any, rows: int | None) -> RowBlocks | None:
     """Rows of an array of a library that we know; None for all else."""
     if isinstance(X, np.memmap):
-        return _sliced(X, rows, read=lambda start, stop: _copied(X, start, stop))
+        return mapped(X, rows)
     if isinstance(X, np.ndarray) or sp.issparse(X):
         X = sp.csr_array(X) if sp.issparse(X) else X
         return _sliced(X, rows)
     if library(X) in ("zarr", "h5py", "anndata") and len(getattr(X, "shape", ())) == 2:
+        check_numbers(X)
         chunks = getattr(X, "chunks", None)
         return _sliced(X, rows, chunks[0] if chunks else 1)
     if library(X) == "dask" and hasattr(X, "chunks"):
         return _from_dask(X, rows)
     return None
+
+
+def mapped(X: Any, rows: int | None) -> RowBlocks:
+    """Rows of a mapped file."""
+    return _sliced(X, rows, read=lambda start, stop: _copied(X, start, stop))
 
 
 def _sliced(X: Any, rows: int | None, chunk: int = 1, read: Any = None) -> RowBlocks:
@@ -49,19 +55,28 @@ def check_two_axes(shape: Any) -> None:
         raise ValueError(msg)
 
 
+def check_numbers(array: Any) -> None:
+    """Refuse an array on disk that holds no numbers, or pickles, which are programs."""
+    pickled = "pickle" in str(array.metadata.to_dict()).lower() if hasattr(array, "metadata") else False
+    if np.dtype(array.dtype).kind not in "buif" or pickled:
+        held = "pickles" if pickled else f"{array.dtype} values"
+        msg = f"The array {array.name or 'X'} holds {held}, and numbers are needed."
+        raise ValueError(msg)
+
+
 def _copied(X: np.memmap, start: int, stop: int) -> np.ndarray:
     """Rows of a mapped file in memory of their own; their pages are given back.
 
     Pages that were read once count as memory of the process until somebody else needs it. Those of a private
     copy may hold changes, and are left alone.
     """
-    block = np.array(X[start:stop])
-    mapped = _mapping(X)
-    if mapped is not None and X.flags.c_contiguous and X.mode in ("r", "r+"):
-        first = X[start:stop].ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
+    block = np.array(X[start:stop], order="C")
+    file = _mapping(X)
+    if file is not None and X.flags.c_contiguous and X.mode in ("r", "r+"):
+        first = X[start:stop].ctypes.data - np.frombuffer(file, np.uint8).ctypes.data
         page = mmap.PAGESIZE
-        begin, end = first // page * page, min(-(-(first + block.nbytes) // page) * page, len(mapped))
-        mapped.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+        begin, end = first // page * page, min(-(-(first + block.nbytes) // page) * page, len(file))
+        file.madvise(mmap.MADV_DONTNEED, begin, end - begin)
     return block
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.reading import check_npy, reason, short
-from lognmf.sources.arrays import check_two_axes, from_array
+from lognmf.sources.arrays import check_numbers, check_two_axes, mapped
 from lognmf.sources.rows import BLOCK_BYTES, RowBlocks, chunked, even_edges, float_type, most_rows
 
 DEFAULT_KEY = "X"
@@ -47,19 +47,22 @@ def needed(module: str, path: Path) -> Any:
         raise ImportError(msg) from error
 
 
-def _npy(path: Path, rows: int | None) -> RowBlocks:
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Errors inside say that this file cannot be read, and why."""
     try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        msg = f"{path} cannot be read: {reason(error)}."
+        raise ValueError(msg) from error
+
+
+def _npy(path: Path, rows: int | None) -> RowBlocks:
+    with _told(path):
         with path.open("rb") as file:
             check_npy(file, path.stat().st_size)
         X = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        msg = f"{path} cannot be read: {reason(error)}."
-        raise ValueError(msg) from error
-    source = from_array(X, rows)
-    if source is None:
-        msg = f"{path} cannot be read: its array cannot be mapped."
-        raise ValueError(msg)
-    return source
+        return mapped(X, rows)
 
 
 # Trees of arrays -----------------------------------------------------------------------
@@ -78,22 +81,19 @@ def _zarr(path: Path) -> Any:
 
 def _tree(path: Path, rows: int | None, key: str | None, opened: Callable[[Path], Any]) -> RowBlocks:
     """Rows of an array in a file, dense, or sparse as AnnData stores it; opened anew for every block."""
-    try:
-        with opened(path) as root:
-            node, key = _node(root, key, path)
-            if hasattr(node, "keys"):
-                return _sparse(node, partial(_at, path, key, opened), rows, path)
-            check_two_axes(node.shape)
-            chunk = node.chunks[0] if node.chunks else 1
-            shape, dtype = tuple(node.shape), node.dtype
-    except OSError as error:
-        msg = f"{path} cannot be read: {reason(error)}."
-        raise ValueError(msg) from error
-    edges = even_edges(shape[0], most_rows(rows, shape[1], dtype), chunk)
-    return RowBlocks(shape, float_type(dtype), edges, partial(_dense_rows, partial(_at, path, key, opened)))
+    with _told(path), opened(path) as root:
+        node, key = _node(root, key)
+        at = partial(_at, path, key, opened)
+        if hasattr(node, "keys"):
+            return _sparse(node, at, rows)
+        check_two_axes(node.shape)
+        check_numbers(node)
+        chunk = node.chunks[0] if node.chunks else 1
+        edges = even_edges(node.shape[0], most_rows(rows, node.shape[1], node.dtype), chunk)
+        return RowBlocks(tuple(node.shape), float_type(node.dtype), edges, partial(_dense_rows, at))
 
 
-def _node(root: Any, key: str | None, path: Path) -> tuple[Any, str]:
+def _node(root: Any, key: str | None) -> tuple[Any, str]:
     """The array or sparse group called ``key``; the file itself, X, or the only one without a name."""
     if not hasattr(root, "keys"):
         return root, ""
@@ -101,7 +101,7 @@ def _node(root: Any, key: str | None, path: Path) -> tuple[Any, str]:
     wanted = key or (DEFAULT_KEY if DEFAULT_KEY in names else names[0] if len(names) == 1 else None)
     if wanted is None or wanted not in root:
         held = short(", ".join(names)) or "nothing"
-        msg = f"{path} holds {held}, and no {wanted or DEFAULT_KEY}: name the array of the samples by key."
+        msg = f"it holds {held}, and no {wanted or DEFAULT_KEY}; name the array of the samples by key"
         raise ValueError(msg)
     return root[wanted], wanted
 
@@ -118,21 +118,22 @@ def _dense_rows(at: Callable[[], Any], start: int, stop: int) -> np.ndarray:
         return np.asarray(array[start:stop])
 
 
-def _sparse(group: Any, at: Callable[[], Any], rows: int | None, path: Path) -> RowBlocks:
+def _sparse(group: Any, at: Callable[[], Any], rows: int | None) -> RowBlocks:
     """Rows of a sparse matrix in parts ``data``, ``indices``, ``indptr``."""
-    kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "csr"))
-    if "csr" not in str(kind) or any(part not in group for part in ("data", "indices", "indptr")):
-        msg = (
-            f"{path} holds {group.name} as {short(str(kind))} with {short(', '.join(group.keys()))}: of "
-            "sparse matrices only those stored by rows (csr_matrix) can be read in blocks of rows."
-        )
+    kind = str(group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", "csr")))
+    parts = "data", "indices", "indptr"
+    if "csr" not in kind or any(part not in group for part in parts):
+        held = short(", ".join(group.keys()))
+        msg = f"{group.name} is a group of {held} ({short(kind)}), and no matrix stored by rows (csr_matrix)"
         raise ValueError(msg)
+    for part in parts:
+        check_numbers(group[part])
     sizes = group.attrs.get("shape", group.attrs.get("h5sparse_shape", ()))
     check_two_axes(sizes)
     shape = int(sizes[0]), int(sizes[1])
     ends, dtype = np.asarray(group["indptr"][:]), group["data"].dtype
     if len(ends) != shape[0] + 1 or ends[0] != 0 or (np.diff(ends) < 0).any():
-        msg = f"{path} cannot be read: the pointers of {group.name} do not fit its {shape[0]} rows."
+        msg = f"the pointers of {group.name} do not fit its {shape[0]} rows"
         raise ValueError(msg)
     if rows is None:
         most = BLOCK_BYTES // (float_type(dtype).itemsize + group["indices"].dtype.itemsize)
@@ -164,11 +165,8 @@ def _parquet(path: Path, rows: int | None) -> RowBlocks:
     sizes: list[int] = []
     schema = None
     for file in files:
-        try:
+        with _told(file):
             found = parquet.ParquetFile(file)
-        except (OSError, ValueError) as error:
-            msg = f"{file} cannot be read: {reason(error)}."
-            raise ValueError(msg) from error
         with found:
             if schema is not None and not found.schema_arrow.equals(schema):
                 msg = f"{file} has other columns than {files[0]}: all files of a folder must have the same."

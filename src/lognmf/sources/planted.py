@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.parameters import check_integer, check_nonnegative, check_seed
+from lognmf.parameters import check_choice, check_integer, check_nonnegative, check_seed
 from lognmf.sources.rows import RowBlocks, even_edges, float_type, most_rows
 
 MEMBERS = 1024
@@ -60,6 +60,11 @@ class Planted:
             check_integer(name, getattr(self, name), 1)
         for name in ("noise", "outliers", "density"):
             check_nonnegative(name, getattr(self, name))
+        for name in ("outliers", "density"):
+            if getattr(self, name) > 1:
+                msg = f"{name} is a share of the samples or entries, from 0 to 1; got {getattr(self, name)}."
+                raise ValueError(msg)
+        check_choice("dtype", self.dtype, ("float64", "float32"))
         check_seed("seed", self.seed)
 
     @cached_property
