@@ -1,4 +1,4 @@
-"""What it costs in clustering accuracy that neighbours are sought within blocks of rows only.
+"""What it costs in clustering accuracy that neighbours are sought in adjacent blocks of rows only.
 
     python benchmarks/block_graphs.py
 

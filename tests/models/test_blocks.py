@@ -162,14 +162,22 @@ def test_an_iteration_reads_every_block_once(X):
         assert seen == [0, 10, 25] * (1 + 1 + 20)  # checked, started, iterated
 
 
-def test_neighbours_are_those_within_a_block(X):
-    W = MODELS["GNMF"](k, max_iter=1, random_state=0).fit(in_blocks(X, rows=15)).graph_
-    for rows in (slice(0, 15), slice(15, 30), slice(30, 40)):
-        np.testing.assert_array_equal(W[rows, rows].toarray(), knn_graph(X[rows], 5).toarray())
-        assert W[rows].nnz == W[rows, rows].nnz
-    lonely = MODELS["GNMF"](k, max_iter=5, random_state=0).fit(in_blocks(X, rows=39))
-    assert lonely.graph_.shape == (40, 40)
-    assert lonely.graph_[39:].nnz == 0
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbours_are_sought_in_adjacent_blocks(kind, X):
+    """In two blocks this is the graph of all samples; more blocks form a ring."""
+
+    def graph(rows):
+        return MODELS["GNMF"](k, max_iter=1, random_state=0).fit(in_blocks(KINDS[kind](X), rows=rows)).graph_
+
+    np.testing.assert_array_equal(graph(15).toarray(), graph(15).toarray().T)
+    np.testing.assert_array_equal(graph(20).toarray(), knn_graph(X, 5).toarray())
+    np.testing.assert_array_equal(graph(39).toarray(), knn_graph(X, 5).toarray())
+    W, near = graph(10).toarray(), np.zeros((40, 40))
+    for block in range(4):
+        rows = (10 * block + np.arange(20)) % 40
+        near[np.ix_(rows, rows)] = np.maximum(near[np.ix_(rows, rows)], knn_graph(X[rows], 5).toarray())
+    np.testing.assert_array_equal(W, near)
+    assert not W[:10, 20:30].any()
 
 
 class TestRefusals:

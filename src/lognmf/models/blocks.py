@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.core.arrays import with_small_indices
 from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory
 from lognmf.graph import Graphs, check_graph
@@ -162,14 +163,29 @@ def _check_names(estimator: Any, source: RowBlocks, *, reset: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class GraphsOfBlocks:
-    """The graphs of samples in blocks: neighbours are sought within each block."""
+    """The graphs of samples in blocks: neighbours are sought in a block, the one before and the next."""
 
     data: Blocks
 
     def knn(self, n_neighbors: int) -> sp.csr_array:
-        """The neighbour graph of every block; none of its edges leads to another block."""
-        graphs = [Graphs(block.X).knn(n_neighbors) for _, block in self.data.blocks()]
-        return sp.csr_array(sp.block_diag(graphs, format="csr"))
+        """The neighbour graphs of every two consecutive blocks, the last and the first too, put together.
+
+        A graph within each block would do without the second block, but it is in pieces, and a strong graph
+        term then makes clusters of the pieces.
+        """
+        n, places = self.data.shape[0], self.data.places
+        W = sp.csr_array((n, n))
+        for one, other in zip(places, places[1:] + places[:1] * (len(places) > 2), strict=False):
+            near = Graphs(self._together(one, other)).knn(n_neighbors).tocoo()
+            number = np.concatenate([np.arange(rows.start, rows.stop) for rows in (one, other)])
+            ends = tuple(number[end] for end in near.coords)
+            W = sp.csr_array(W.maximum(sp.csr_array((near.data, ends), shape=(n, n))))
+        return with_small_indices(W)
+
+    def _together(self, one: slice, other: slice) -> Any:
+        """The samples of two blocks."""
+        parts = [self.data.loaded(rows).X for rows in (one, other)]
+        return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
     def given(self, W: Any) -> sp.csr_array:
         """A graph that a user gave, checked."""
