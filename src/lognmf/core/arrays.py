@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -27,6 +28,14 @@ NARROW = 160
 
 Matrix: TypeAlias = Any
 """A dense array or a sparse matrix: whatever can stand left of a product."""
+
+
+class Elsewhere(ABC):
+    """A factor whose rows are in other processes."""
+
+    @abstractmethod
+    def taken(self, index: np.ndarray) -> Elsewhere:
+        """The settings ``index`` of the batch."""
 
 
 def namespace(*arrays: Array) -> Any:
@@ -274,6 +283,8 @@ def double(F: Array) -> Array:
 
 def take(F: Array, index: np.ndarray, axis: int = 1) -> Array:
     """Settings ``index`` of a batch whose settings stand along ``axis``."""
+    if isinstance(F, Elsewhere):
+        return F.taken(index)
     xp = namespace(F)
     where = xp.asarray(index, device=array_api_compat.device(F))
     return xp.take(F, where, axis=axis)

@@ -24,6 +24,7 @@ from lognmf.graph import Graphs
 from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.engine import Fits, draw, fit_batch
+from lognmf.models.on_workers import Remote, encoded
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
 from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_same_shape
@@ -308,18 +309,17 @@ class FactorModel(
 
     def _encode(self, data: Any) -> Array:
         """Codes (m, k) of checked samples."""
+        if isinstance(data, Remote):
+            return encoded(self, data)
         unit = 1.0 if self._basis_has_unit else getattr(self, "scale_", 1.0)
         U = like(to_numpy(self.components_).T, data.pattern)
+        blocks = []
         with threads_for(data.stand_in, self.n_components):
-            blocks = [encode(self._codes(block), U) for _, block in in_units(data, unit).blocks()]
-            return _copy(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
-
-    def _codes(self, block: InMemory) -> Problem:
-        """What the codes of some samples minimise."""
-        n, pattern = block.shape[0], block.pattern
-        return self._code_problem(
-            block, {w: like(np.full(n, self._weight(w)), pattern) for w in self._weights}
-        )
+            for _, block in in_units(data, unit).blocks():
+                n = block.shape[0]
+                weights = {name: like(np.full(n, self._weight(name)), U) for name in self._weights}
+                blocks.append(encode(self._code_problem(block, weights), U))
+        return _copy(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
 
     def _weight(self, name: str) -> float:
         """A weight as the last fit used it."""
@@ -338,8 +338,9 @@ def _copy(F: Array) -> Array:
     """``F`` in memory of its own, rows contiguous."""
     if isinstance(F, np.ndarray):
         return np.array(F, order="C")
-    copied = namespace(F).asarray(F, copy=True)
-    return copied.contiguous() if is_torch(F) else copied
+    if is_torch(F):
+        return F.clone().contiguous()
+    return F if type(F).__module__.startswith("dask") else namespace(F).asarray(F, copy=True)
 
 
 class WithGraph:

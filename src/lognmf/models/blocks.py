@@ -13,7 +13,9 @@ import scipy.sparse as sp
 from lognmf.core.arrays import with_small_indices
 from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory
+from lognmf.core.starts import STARTS
 from lognmf.graph import Graphs, check_graph
+from lognmf.models.on_workers import Remote, check_remote, refuses_remote
 from lognmf.models.scale import known_share, row_squares
 from lognmf.models.validation import (
     Samples,
@@ -24,11 +26,13 @@ from lognmf.models.validation import (
     read_samples,
 )
 from lognmf.reading import reason
-from lognmf.sources import RowBlocks, as_source
+from lognmf.sources import RowBlocks, WorkerBlocks, as_source
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Any:
     """Samples (n, p) as data in memory or, where they are elsewhere and not small, in blocks of rows."""
+    if isinstance(X, WorkerBlocks) and estimator._blocks:
+        return check_remote(estimator, X, mask, reset=reset)
     source = as_source(X)
     if source is None:
         return check_samples(estimator, X, reset=reset, mask=mask)
@@ -199,8 +203,8 @@ def graphs_of(data: Data) -> Any:
 
 def refuses_blocks(model: Any, data: Data) -> str | None:
     """Why a start cannot be drawn for ``data`` in blocks, in one sentence; None if it can."""
-    from lognmf.core.starts import STARTS
-
+    if isinstance(data, Remote):
+        return refuses_remote(model)
     if not isinstance(data, Blocks) or model.init in STARTS:
         return None
     return (

@@ -24,6 +24,8 @@ from lognmf.core.parallel import threads_for
 from lognmf.core.rule import Solution, State
 from lognmf.core.terms.protocol import degree_of
 from lognmf.graph import Graphs
+from lognmf.models.on_workers import Remote, RemoteMultiplicative
+from lognmf.models.remote_starts import draw_remote
 from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
 from lognmf.models.weights import Ended, Weights
 
@@ -87,6 +89,9 @@ class Fits:
     @np.errstate(over="ignore", invalid="ignore")
     def outlier_part(self) -> tuple[Array, Array, Array] | None:
         """Share, norm and residual norm of every sample, each (n, B); None for models without outliers."""
+        if isinstance(self.rule, RemoteMultiplicative):
+            parts = self.rule.outlier_part(self.state)
+            return parts and (parts[0], self.unit * parts[1], self.unit * parts[2])
         problem = getattr(self.rule, "problem", None)
         if problem is None or not hasattr(problem.fit, "outlier_part"):
             return None
@@ -103,6 +108,8 @@ def draw(
     given: Sequence[Array | None] = (None, None),
 ) -> Factors:
     """First factors of all restarts, as a batch; ``given`` factors, a batch of one, are not drawn."""
+    if isinstance(data, Remote):
+        return draw_remote(data, model, given, check_random_state(seed))
     if all(F is not None for F in given):
         return given[0], given[1]
     start = model._starts[model.init]
@@ -191,7 +198,7 @@ class _Run:
         on_state: OnState | None = None,
     ) -> Ended:
         ended_before = self.stopped
-        batch = {name: like(values, first.V) for name, values in weights.items()}
+        batch = {name: like(values, first.U) for name, values in weights.items()}
         self.graph = self.model._graph(self.graphs, batch)
         rule = self.model._rule(self.data, self.graph, batch)
         stepping = rule if wrap is None else wrap(rule)

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import Array, like, to_numpy
-from lognmf.core.blocks import Blocks
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
@@ -209,7 +208,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         """
         check_is_fitted(self)
         data, V = self._samples_and_codes(X, V)
-        if isinstance(data, Blocks):
+        if not isinstance(data, InMemory):
             msg = (
                 "The outlier part is a dense matrix as large as X, which is read in blocks of rows: ask "
                 "for a few rows at a time, outliers(X[a:b], V[a:b]) with V = embedding_ or transform(X)."

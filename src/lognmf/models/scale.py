@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, to_numpy, total
-from lognmf.core.blocks import Blocks
+from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory, few_rows, in_memory
 from lognmf.parameters import check_positive
 
@@ -60,13 +60,19 @@ def uneven_norms(data: Data) -> str | None:
     )
 
 
+def facts_of(data: Any) -> Facts:
+    """What a first pass over data in blocks has found."""
+    return data.facts
+
+
 def row_squares(data: Data) -> tuple[np.ndarray, float]:
     """Squared norms (n,) of ``X / size``, weighted as the entries are, and the largest entry ``size``.
 
     Squares of the entries themselves may overflow or vanish.
     """
-    if isinstance(data, Blocks):
-        return data.facts.squares, data.facts.size
+    if not isinstance(data, InMemory):
+        facts = facts_of(data)
+        return facts.squares, facts.size
     X, M = in_memory(data).X, in_memory(data).M
     values = X.data if sp.issparse(X) else X
     size = 0.0 if 0 in values.shape else max(float(values.max()), -float(values.min()))
@@ -88,8 +94,8 @@ def _row_sums(X: Matrix, M: Matrix | None) -> Array:
 
 def known_share(data: Data) -> float:
     """Mean weight of an entry."""
-    if isinstance(data, Blocks):
-        return data.facts.known
+    if not isinstance(data, InMemory):
+        return facts_of(data).known
     M = in_memory(data).M
     if M is None:
         return 1.0

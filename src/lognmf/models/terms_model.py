@@ -14,6 +14,7 @@ from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.models.on_workers import Remote, RemoteMultiplicative
 from lognmf.models.weights import AUTO
 
 Solver = Literal["auto", "mu", "cd"]
@@ -42,7 +43,8 @@ class TermsModel(BasisAndCodesModel):
     def _rule(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         options = {"unit_components": self.unit_components} if hasattr(self, "unit_components") else {}
         problem = self._problem(data, W, weights)
-        return self._chosen_solver(problem).of(problem, **options)
+        rule = self._chosen_solver(problem).of(problem, **options)
+        return RemoteMultiplicative.of(rule) if isinstance(data, Remote) else rule
 
     def _chosen_solver(self, problem: Problem) -> Any:
         """The solver that is asked for; "auto" is the first of `PREFERRED` that can minimise the problem."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, validate_data
 from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.parameters import check_integer, check_layout, check_sparse
-from lognmf.sources import RowBlocks
+from lognmf.sources import RowBlocks, WorkerBlocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     float32 or float64, and the filled one where entries are missing.
     """
     source = X
-    if isinstance(X, RowBlocks):
+    if isinstance(X, RowBlocks | WorkerBlocks):
         msg = "This needs all of X in memory: give X.read(slice(0, len(X))) if that fits."
         raise TypeError(msg)
     data = converted(X, mask, estimator)

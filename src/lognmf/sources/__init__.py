@@ -10,6 +10,7 @@ import numpy as np
 from lognmf.parameters import check_integer
 from lognmf.sources.arrays import from_array, library
 from lognmf.sources.on_disk import from_path
+from lognmf.sources.on_workers import WorkerBlocks, client_of, on_cluster
 from lognmf.sources.planted import Planted
 from lognmf.sources.rows import BLOCK_BYTES, RowBlocks
 
@@ -69,6 +70,42 @@ def in_blocks(X: Any, *, rows: int | None = None, key: str | None = None) -> Row
     return source
 
 
+def on_workers(X: Any, *, client: Any = None) -> WorkerBlocks:
+    """Samples whose blocks, and the codes of their samples, lie on the workers of a Dask cluster.
+
+    NMF, GNMF, LS-NMF, RLS-NMF and WNMF take the result as ``X``, with multiplicative updates, numbers as
+    weights and no graph. No array of n rows comes to this process: ``embedding_`` is a Dask array. Blocks of
+    a worker that dies are read and computed again.
+
+    Parameters
+    ----------
+    X : Dask array, path, or what else `in_blocks` takes or returns
+        A chunk of a Dask array is a block. Paths must lead to the same file on every worker.
+    client : distributed.Client, optional
+        The cluster. Default: the client that is active.
+
+    Returns
+    -------
+    WorkerBlocks
+        What a model's `fit` and `transform` take.
+
+    Raises
+    ------
+    ValueError, TypeError, FileNotFoundError, ImportError
+        If there is no client, or X cannot be read in blocks of rows; the message says what to do.
+
+    Examples
+    --------
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> from lognmf import LogSparseNMF, on_workers
+    >>> client = Client("tcp://scheduler:8786")  # doctest: +SKIP
+    >>> model = LogSparseNMF(20, alpha=0.01, beta=0.0).fit(on_workers("big.zarr"))  # doctest: +SKIP
+    """
+    client = client_of(client)
+    apart = library(X) == "dask" or isinstance(X, RowBlocks)
+    return on_cluster(X, X if isinstance(X, RowBlocks) else None if apart else in_blocks(X), client)
+
+
 def as_source(X: Any) -> RowBlocks | None:
     """``X`` in blocks where it is not in memory; None where it is."""
     if isinstance(X, RowBlocks):
@@ -77,4 +114,4 @@ def as_source(X: Any) -> RowBlocks | None:
     return from_array(X, None) if apart or library(X) in ("dask", "zarr", "h5py", "anndata") else None
 
 
-__all__ = ["Planted", "RowBlocks", "as_source", "in_blocks"]
+__all__ = ["Planted", "RowBlocks", "WorkerBlocks", "as_source", "in_blocks", "on_workers"]

@@ -88,6 +88,12 @@ def _mapping(X: Any) -> Any:
 
 
 def _from_dask(X: Any, rows: int | None) -> RowBlocks:
+    heights, chunks = check_dask(X), X.to_delayed().ravel()
+    return chunked(tuple(X.shape), X.dtype, heights, lambda i: _computed(chunks[i]), rows)
+
+
+def check_dask(X: Any) -> tuple[int, ...]:
+    """Rows of the chunks of a Dask array; refused unless samples are in one piece."""
     check_two_axes(X.shape)
     heights, widths = X.chunks
     if any(math.isnan(size) for size in (*heights, *widths)):
@@ -99,8 +105,7 @@ def _from_dask(X: Any, rows: int | None) -> RowBlocks:
             "piece: use X.rechunk({1: -1})."
         )
         raise ValueError(msg)
-    chunks = X.to_delayed().ravel()
-    return chunked(tuple(X.shape), X.dtype, heights, lambda i: _computed(chunks[i]), rows)
+    return heights
 
 
 def _computed(chunk: Any) -> Any:

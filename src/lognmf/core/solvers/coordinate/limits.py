@@ -43,6 +43,8 @@ def _refuses_data(data: Data) -> str | None:
     """Why coordinate descent cannot take the data; None if it can."""
     if find_spec("numba") is None:
         return 'solver="cd" needs numba: run pip install numba, or use solver="mu".'
+    if not hasattr(data, "t_times"):
+        return 'solver="cd" needs the codes in one process, and the blocks are on workers: use solver="mu".'
     if not isinstance(data.pattern, np.ndarray):
         return (
             'solver="cd" works on NumPy arrays and SciPy sparse matrices; got a '
