@@ -37,6 +37,10 @@ class Elsewhere(ABC):
     def taken(self, index: np.ndarray) -> Elsewhere:
         """The settings ``index`` of the batch."""
 
+    @abstractmethod
+    def joined(self, others: list[Any]) -> Elsewhere:
+        """The batch with others beside it."""
+
 
 def namespace(*arrays: Array) -> Any:
     """Array-API namespace of the dense ``arrays``."""
@@ -303,4 +307,6 @@ def put(F: Array, index: np.ndarray, part: Array) -> Array:
 
 def join(parts: list[Array]) -> Array:
     """Batches (n, B_i, …) side by side."""
+    if isinstance(parts[0], Elsewhere):
+        return parts[0].joined(parts[1:])
     return parts[0] if len(parts) == 1 else namespace(*parts).concat(parts, axis=1)

@@ -316,8 +316,7 @@ class FactorModel(
         blocks = []
         with threads_for(data.stand_in, self.n_components):
             for _, block in in_units(data, unit).blocks():
-                n = block.shape[0]
-                weights = {name: like(np.full(n, self._weight(name)), U) for name in self._weights}
+                weights = {w: like(np.full(block.shape[0], self._weight(w)), U) for w in self._weights}
                 blocks.append(encode(self._code_problem(block, weights), U))
         return _copy(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
 

@@ -118,6 +118,14 @@ class RemoteCodes(Elsewhere):
             return self
         return replace(self, parts=tuple(self.data.each(_taken, self.parts, index)), batch=len(index))
 
+    def joined(self, others: list[RemoteCodes]) -> RemoteCodes:
+        """The batch with others beside it."""
+        if not others:
+            return self
+        batches = (self.parts, *(other.parts for other in others))
+        parts = self.data.source.client.map(_joined, *batches, pure=False)
+        return replace(self, parts=tuple(parts), batch=self.batch + sum(other.batch for other in others))
+
     def __getitem__(self, where: tuple[slice, int, slice]) -> Any:
         """The codes of one setting, a Dask array (n, k)."""
         return self.data.rows(self.data.each(_codes_of, self.parts, where[1]), self.k)
@@ -258,6 +266,12 @@ def _taken(part: Any, index: np.ndarray) -> Any:
     return V[:, index], XU[:, index], kept[:, index], tuple(s[:, index] for s in sums)
 
 
+def _joined(*parts: Any) -> Any:
+    *arrays, sums = zip(*parts, strict=True)
+    sums = tuple(np.concatenate(column, axis=1) for column in zip(*sums, strict=True))
+    return *(np.concatenate(column, axis=1) for column in arrays), sums
+
+
 def _codes_of(part: Any, setting: int) -> np.ndarray:
     return np.ascontiguousarray(part[0][:, setting, :])
 
@@ -302,9 +316,7 @@ def _looked_at(data: InMemory, expected: tuple[int, int], estimator: Any, rows: 
     if data.shape != expected:
         msg = f"it should have the shape {expected}, and has {data.shape}"
         raise ValueError(msg)
-    samples = read_samples(data.X, estimator=estimator)
-    if data.M is not None:
-        samples = replace(samples, smallest=np.nan)
+    samples = replace(read_samples(data.X, estimator=estimator), data=data)
     check_accepted(estimator, samples, reset=False, rows=rows)
     if data.M is not None:
         msg = "it has missing entries, which blocks on workers may not have; use in_blocks"
