@@ -42,6 +42,10 @@ def in_blocks(X: Any, *, rows: int | None = None, key: str | None = None) -> Row
     ValueError, TypeError, FileNotFoundError, ImportError
         If X cannot be read in blocks of rows; the message says what to do.
 
+    See Also
+    --------
+    on_workers : Blocks on the workers of a Dask cluster.
+
     Examples
     --------
     >>> import numpy as np
@@ -93,6 +97,10 @@ def on_workers(X: Any, *, client: Any = None) -> WorkerBlocks:
     ------
     ValueError, TypeError, FileNotFoundError, ImportError
         If there is no client, or X cannot be read in blocks of rows; the message says what to do.
+
+    See Also
+    --------
+    in_blocks : Blocks that one process reads one after another.
 
     Examples
     --------
