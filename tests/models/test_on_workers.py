@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import MODELS, in_blocks, on_workers
+from lognmf import MODELS, in_blocks, load_model, on_workers, save_model
 from lognmf.models.on_workers import RemoteMultiplicative
 from lognmf.sources import Planted
 from problems import make, samples, weights
@@ -99,6 +99,21 @@ def test_restarts_converge_and_the_best_wins(X, client):
     assert (np.diff(model.history_["objective"]) <= 1e-12).all()
 
 
+def test_chosen_weights(rng, client):
+    X = rng.gamma(1.0, size=(40, 2)) @ (rng.random((2, 9)) * (rng.random((2, 9)) < 0.4))
+    options = {"solver": "mu", "tol": 0, "max_iter": 3, "random_state": 0}
+    memory, ours = (MODELS["LS-NMF"](2, **options).fit(Y) for Y in (X, on_workers(in_blocks(X, rows=20))))
+    assert memory.alpha_ + memory.beta_ > 0
+    np.testing.assert_allclose([ours.alpha_, ours.beta_], [memory.alpha_, memory.beta_], rtol=1e-6)
+    np.testing.assert_allclose(ours.embedding_.compute(), memory.embedding_, atol=1e-6)
+
+
+def test_a_model_is_saved_with_its_codes(X, tmp_path, client):
+    model = make(MODELS["NMF"], k, **settings(MODELS["NMF"], max_iter=1)).fit(on_workers(chunks(X, 20)))
+    save_model(model, tmp_path / "model.npz")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.npz").embedding_, model.embedding_.compute())
+
+
 def test_files_are_read_by_the_workers(X, tmp_path, client):
     np.save(tmp_path / "X.npy", X)
     cls = MODELS["NMF"]
@@ -142,7 +157,7 @@ class TestRefusals:
 
     def test_settings(self, X, client):
         X = on_workers(chunks(X, 10))
-        self.check(X, "need numbers for alpha: give them, or use in_blocks", alpha="auto")
+        self.check(X, "need a number for gamma", name="RLS-NMF", gamma="auto")
         self.check(X, "take no graph yet: set lam=0", graph="knn")
         self.check(X, 'solver="cd" needs the codes in one process', solver="cd")
         self.check(X, "init='spectral' needs all of X in memory", init="spectral")

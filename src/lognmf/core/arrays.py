@@ -12,6 +12,7 @@ import functools
 import sys
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -38,6 +39,10 @@ class Elsewhere(ABC):
         """The settings ``index`` of the batch."""
 
     @abstractmethod
+    def total(self, function: Callable[[Array], Array]) -> np.ndarray:
+        """The sum of a function of some rows over all of them, (B,)."""
+
+    @abstractmethod
     def joined(self, others: list[Any]) -> Elsewhere:
         """The batch with others beside it."""
 
@@ -62,7 +67,7 @@ def to_numpy(x: Array) -> np.ndarray:
     if is_torch(x):
         return x.detach().cpu().numpy()
     other = not isinstance(x, np.ndarray) and array_api_compat.is_array_api_obj(x)
-    return np.from_dlpack(x) if other else np.asarray(x)
+    return np.from_dlpack(x) if other and hasattr(x, "__dlpack__") else np.asarray(x)
 
 
 def with_small_indices(W: sp.csr_array) -> sp.csr_array:

@@ -24,7 +24,8 @@ from lognmf.graph import Graphs
 from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.engine import Fits, draw, fit_batch
-from lognmf.models.on_workers import Remote, encoded
+from lognmf.models.on_workers import Remote
+from lognmf.models.remote_samples import encoded
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
 from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_same_shape
@@ -304,8 +305,7 @@ class FactorModel(
         if hasattr(self, "graph"):
             fitted["graph_"] = fits.graph
         fitted |= self._more_attributes(fits, data)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self.__dict__.update(fitted)
 
     def _encode(self, data: Any) -> Array:
         """Codes (m, k) of checked samples."""

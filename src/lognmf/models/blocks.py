@@ -15,7 +15,8 @@ from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory
 from lognmf.core.starts import STARTS
 from lognmf.graph import Graphs, check_graph
-from lognmf.models.on_workers import Remote, check_remote, refuses_remote
+from lognmf.models.on_workers import Remote
+from lognmf.models.remote_samples import check_remote, refuses_remote
 from lognmf.models.scale import known_share, row_squares
 from lognmf.models.validation import (
     Samples,

@@ -155,7 +155,7 @@ def fit_batch(
     with threads_for(data.stand_in, first.batch * first.V.shape[2]):
         ended, winners = run(first, chosen.repeated(restarts), model.tol, wrap, on_state).best(restarts)
         if chosen.auto and max_iter > 0 and not run.stopped:
-            problem, found = ended.rule.problem, ended.found()
+            problem, found = ended.rule.problem, ended.found(residuals="gamma" in chosen.auto)
             del ended, first, start  # their memory is needed
             near, chosen = chosen.chosen(model, problem, run, found)
             del found

@@ -7,26 +7,21 @@ so Dask computes again what a dead worker held.
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import clone
 
-from lognmf.core import starts
 from lognmf.core.arrays import Array, Elsewhere, total
 from lognmf.core.blocks import Facts
 from lognmf.core.data import InMemory
+from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers.multiplicative import Multiplicative, unit_columns
-from lognmf.models.scale import known_share, row_squares
-from lognmf.models.validation import check_accepted, check_features, converted, read_samples
-from lognmf.reading import reason
+from lognmf.core.terms.protocol import DataFit
 from lognmf.sources import WorkerBlocks
 
 FAN = 8
@@ -118,6 +113,10 @@ class RemoteCodes(Elsewhere):
             return self
         return replace(self, parts=tuple(self.data.each(_taken, self.parts, index)), batch=len(index))
 
+    def total(self, function: Callable[[Array], Array]) -> np.ndarray:
+        """The sum of a function of some rows over all of them, (B,)."""
+        return self.data.added(self.data.each(_of_codes, self.parts, function))[0]
+
     def joined(self, others: list[RemoteCodes]) -> RemoteCodes:
         """The batch with others beside it."""
         if not others:
@@ -129,6 +128,30 @@ class RemoteCodes(Elsewhere):
     def __getitem__(self, where: tuple[slice, int, slice]) -> Any:
         """The codes of one setting, a Dask array (n, k)."""
         return self.data.rows(self.data.each(_codes_of, self.parts, where[1]), self.k)
+
+
+@dataclass(frozen=True)
+class RemoteProblem:
+    """What the choice of weights asks of a problem whose blocks are on workers."""
+
+    terms: Problem  # without data: it travels
+    data: Remote
+
+    @property
+    def fit(self) -> DataFit:
+        """How far ``V Uᵀ`` is from the data."""
+        return self.terms.fit
+
+    def total(self, of_rows: Callable[..., Array], U: Array, V: RemoteCodes, _: Any) -> np.ndarray:
+        """Sum over all samples of a function of blocks, (B,)."""
+        return self.data.added(self.mapped(partial(_totalled, of_rows), U, V))[0]
+
+    def mapped(self, function: Callable[..., Any], U: Array, V: RemoteCodes) -> list[Any]:
+        """Futures of ``function(problem, U, block, V, XU)``."""
+        message = self.data.sent((self.terms, U))
+        return self.data.source.client.map(
+            _of_part, self.data.blocks, V.parts, message=message, function=function, pure=False
+        )
 
 
 @dataclass(frozen=True)
@@ -146,6 +169,11 @@ class RemoteMultiplicative:
         data: Any = rule.problem.data
         nothing = InMemory(np.empty((0, 0)))
         return cls(replace(rule, problem=replace(rule.problem, data=nothing)), data)
+
+    @property
+    def problem(self) -> RemoteProblem:
+        """What is minimised."""
+        return RemoteProblem(self.rule.problem, self.data)
 
     @property
     def degree(self) -> int:
@@ -167,22 +195,15 @@ class RemoteMultiplicative:
         sums = self.data.added(self.data.each(_sums_of, parts))
         return State(U, replace(V, parts=tuple(parts)), sums)
 
-    def _mapped(self, function: Callable[..., Any], state: State) -> list[Any]:
-        """Futures of ``function(problem, U, block, V, XU)``."""
-        message = self.data.sent((self.rule.problem, state.U))
-        return self.data.source.client.map(
-            _of_part, self.data.blocks, state.V.parts, message=message, function=function, pure=False
-        )
-
     def value(self, state: State) -> np.ndarray:
-        (value,) = self.data.added(self._mapped(_value, state))
+        (value,) = self.data.added(self.problem.mapped(_value, state.U, state.V))
         for penalty in self.rule.problem.on_U:
             value = value + penalty.value(state.U)
         return value
 
     def squared_error(self, state: State) -> np.ndarray:
         """``‖X − V Uᵀ‖²_F`` of every setting, (B,)."""
-        return self.data.added(self._mapped(_squared_error, state))[0]
+        return self.problem.total(self.rule.problem.fit.squared_residuals, state.U, state.V, None)
 
     def factors(self, state: State) -> tuple[Any, Any, Any]:
         """U and V of a state; ``X @ U`` stays where it is."""
@@ -192,7 +213,7 @@ class RemoteMultiplicative:
         """Share, norm and residual norm of every sample, Dask arrays (n, B); None without outliers."""
         if not hasattr(self.rule.problem.fit, "outlier_part"):
             return None
-        parts = self._mapped(_outliers, state)
+        parts = self.problem.mapped(_outliers, state.U, state.V)
         return tuple(self.data.rows(self.data.each(_entry, parts, place), state.batch) for place in range(3))
 
     def take(self, index: np.ndarray) -> RemoteMultiplicative:
@@ -244,8 +265,14 @@ def _value(problem: Any, U: Array, block: InMemory, V: Array, XU: Array) -> tupl
     return (value,)
 
 
-def _squared_error(problem: Any, U: Array, block: InMemory, V: Array, XU: Array) -> tuple[Array]:
-    return (total(problem.fit.squared_residuals(block, U, V, XU), axis=0),)
+def _totalled(
+    of_rows: Callable[..., Array], problem: Problem, U: Array, block: InMemory, V: Array, XU: Array
+) -> tuple[Array]:
+    return (total(of_rows(block, U, V, XU), axis=0),)
+
+
+def _of_codes(part: Any, function: Callable[[Array], Array]) -> tuple[Array]:
+    return (function(part[0]),)
 
 
 def _outliers(problem: Any, U: Array, block: InMemory, V: Array, XU: Array) -> tuple[Array, ...]:
@@ -274,79 +301,3 @@ def _joined(*parts: Any) -> Any:
 
 def _codes_of(part: Any, setting: int) -> np.ndarray:
     return np.ascontiguousarray(part[0][:, setting, :])
-
-
-# The border ----------------------------------------------------------------------------
-
-
-def check_remote(estimator: Any, source: WorkerBlocks, mask: Any, *, reset: bool) -> Remote:
-    """All blocks, each looked at once where it lies."""
-    if mask is not None:
-        msg = "Blocks on workers take no mask: use in_blocks."
-        raise TypeError(msg)
-    check_features(estimator, source, reset=reset)
-    plain, (n, p) = clone(estimator), source.shape
-    client = source.client
-    raw = client.map(_as_data, source.blocks, dtype=source.dtype, pure=False)
-    expected = [(height, p) for height in np.diff(source.edges).tolist()]
-    found = client.map(_looked_at, raw, expected, estimator=plain, rows=n, pure=False)
-    parts = []
-    for number, future in enumerate(found):
-        try:
-            parts.append(future.result())
-        except Exception as error:
-            rows = f"rows {source.edges[number]} to {source.edges[number + 1] - 1}"
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            msg = f"Block {number + 1} of X ({rows}): {reason(error)}."
-            raise kind(msg) from error
-    smallest, largest, squares, sizes, entries = zip(*parts, strict=True)
-    size = max((s for s, own in zip(sizes, squares, strict=True) if own), default=1.0)
-    whole = sum(own * (s / size) ** 2 for own, s in zip(squares, sizes, strict=True))
-    facts = Facts(min(smallest), max(largest), np.array([whole]), size, 1.0, max(entries))
-    return Remote(source, tuple(raw), facts)
-
-
-def _as_data(X: Any, dtype: Any) -> InMemory:
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-    return converted(X if X.dtype == dtype else X.astype(dtype))
-
-
-def _looked_at(data: InMemory, expected: tuple[int, int], estimator: Any, rows: int) -> tuple[float, ...]:
-    """The smallest and the largest entry, the sum of squares in its unit, and the number of entries."""
-    if data.shape != expected:
-        msg = f"it should have the shape {expected}, and has {data.shape}"
-        raise ValueError(msg)
-    samples = replace(read_samples(data.X, estimator=estimator), data=data)
-    check_accepted(estimator, samples, reset=False, rows=rows)
-    if data.M is not None:
-        msg = "it has missing entries, which blocks on workers may not have; use in_blocks"
-        raise ValueError(msg)
-    squares, size = row_squares(data)
-    entries = data.X.nnz if sp.issparse(data.X) else data.X.size
-    return samples.smallest, samples.largest, float(squares.sum()), size, entries * known_share(data)
-
-
-def refuses_remote(model: Any) -> str | None:
-    """Why a model's settings cannot be fitted on workers, in one sentence; None if they can."""
-    auto = [name for name in model._auto if isinstance(getattr(model, name), str)]
-    if auto:
-        return f"Blocks on workers need numbers for {', '.join(auto)}: give them, or use in_blocks."
-    if getattr(model, "lam", 0) > 0 and getattr(model, "graph", None) is not None:
-        return "Blocks on workers take no graph yet: set lam=0 or graph=None, or use in_blocks."
-    if model.warm_start and hasattr(model, "components_"):
-        return "Blocks on workers take no first factors: set warm_start=False."
-    if model.init not in starts.STARTS:
-        return f"init={model.init!r} needs all of X in memory: use one of {', '.join(starts.STARTS)}."
-    return None
-
-
-def encoded(model: Any, data: Remote) -> Any:
-    """Codes of the samples, a Dask array (n, k); every block is encoded where it lies."""
-    light = copy.copy(model)
-    for name in ("embedding_", "_data", "graph_", "outlier_share_", "outlier_norm_", "residual_norm_"):
-        vars(light).pop(name, None)
-    return data.rows(data.each(_encoded, data.raw, light), model.components_.shape[0])
-
-
-def _encoded(block: InMemory, model: Any) -> np.ndarray:
-    return model._encode(block)

@@ -77,8 +77,8 @@ def in_blocks(X: Any, *, rows: int | None = None, key: str | None = None) -> Row
 def on_workers(X: Any, *, client: Any = None) -> WorkerBlocks:
     """Samples whose blocks, and the codes of their samples, lie on the workers of a Dask cluster.
 
-    NMF, GNMF, LS-NMF, RLS-NMF and WNMF take the result as ``X``, with multiplicative updates, numbers as
-    weights and no graph. No array of n rows comes to this process: ``embedding_`` is a Dask array. Blocks of
+    NMF, GNMF, LS-NMF, RLS-NMF and WNMF take the result as ``X``, with multiplicative updates, a number for
+    gamma and no graph. No array of n rows comes to this process: ``embedding_`` is a Dask array. Blocks of
     a worker that dies are read and computed again.
 
     Parameters
@@ -107,7 +107,7 @@ def on_workers(X: Any, *, client: Any = None) -> WorkerBlocks:
     >>> from distributed import Client  # doctest: +SKIP
     >>> from lognmf import LogSparseNMF, on_workers
     >>> client = Client("tcp://scheduler:8786")  # doctest: +SKIP
-    >>> model = LogSparseNMF(20, alpha=0.01, beta=0.0).fit(on_workers("big.zarr"))  # doctest: +SKIP
+    >>> model = LogSparseNMF(20).fit(on_workers("big.zarr"))  # doctest: +SKIP
     """
     client = client_of(client)
     apart = library(X) == "dask" or isinstance(X, RowBlocks)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import array_api_compat
 import numpy as np
 
 from lognmf.core.arrays import Array, kernels, like, namespace, without_subnormals
@@ -131,6 +132,11 @@ def multiply_mixed(F: Array, linear: Sequence[Halves], quadratic: Sequence[Halve
     return by_rows(multiplied, F)
 
 
+def _room(F: Array, n: int) -> Array:
+    """An array like ``F`` with ``n`` rows, to be filled."""
+    return namespace(F).empty((n, *F.shape[1:]), dtype=F.dtype, device=array_api_compat.device(F))
+
+
 @dataclass(frozen=True)
 class Multiplicative:
     """One iteration in the paper's order: S, then U, then V.
@@ -182,19 +188,20 @@ class Multiplicative:
     def _pass(self, U: Array, V: Array, kept: Array | None = None, U_old: Array | None = None) -> State:
         """One pass over the data: the state of U and V, V updated if ``kept`` and ``U_old`` are given."""
         on_V = [] if kept is None else [penalty.halves(V) for penalty in self.problem.on_V]
-        blocks = []
+        by_sample: list[Array] = []
+        sums: list[Array] = []
         for rows, block in self.problem.data.blocks():
             own = None if kept is None else kept[rows, :]
-            blocks.append(
-                self.pass_block(block, U, V[rows, ...], own, U_old, [of_rows(h, rows) for h in on_V])
-            )
-        if len(blocks) == 1:
-            V, *aux = blocks[0]
-            return State(U, V, tuple(aux))
-        columns = list(zip(*blocks, strict=True))
-        concat = namespace(U).concat
-        V, *by_sample = (concat(parts, axis=0) for parts in columns[:3])
-        return State(U, V, (*by_sample, *(sum(parts[1:], parts[0]) for parts in columns[3:])))
+            part = self.pass_block(block, U, V[rows, ...], own, U_old, [of_rows(h, rows) for h in on_V])
+            if rows == slice(None):
+                return State(U, part[0], part[1:])
+            if not by_sample:
+                by_sample = [F[:0, ...] if F.shape[0] == 0 else _room(F, V.shape[0]) for F in part[:3]]
+            for whole, F in zip(by_sample, part[:3], strict=True):
+                if F.shape[0]:
+                    whole[rows, ...] = F
+            sums = [a + b for a, b in zip(sums, part[3:], strict=True)] if sums else list(part[3:])
+        return State(U, by_sample[0], (*by_sample[1:], *sums))
 
     def pass_block(
         self,
