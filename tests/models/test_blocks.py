@@ -11,7 +11,7 @@ from lognmf import MODELS, NMFClustering, choose_components, in_blocks, knn_grap
 from lognmf.core.blocks import Blocks
 from lognmf.models.blocks import check_data
 from lognmf.sources import RowBlocks
-from problems import make, samples, start, weights
+from problems import make, peak_numbers, samples, start, weights
 
 NAMES = ["NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF"]
 KINDS = {"dense": np.asarray, "csr": sp.csr_array}
@@ -151,6 +151,16 @@ def test_types(dtype, X):
     np.testing.assert_allclose(ours.components_, memory.components_, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("solver", ["mu", "cd"])
+def test_memory_is_that_of_a_block(solver, rng, tmp_path):
+    """Two blocks at most, and a number of arrays of the size of the factors."""
+    np.save(tmp_path / "X.npy", rng.random((2000, 300)))
+    source = in_blocks(tmp_path / "X.npy", rows=200)
+    model = MODELS["LS-NMF"](2, solver=solver, alpha=0.01, beta=0.0, max_iter=3, tol=0, random_state=0)
+    peak = peak_numbers(model, source)
+    assert 200 * 300 < peak < 2 * 200 * 300 + 300**2 + 20 * 2300 * 2
+
+
 def test_an_iteration_reads_every_block_once(X):
     """The objective and what is kept of the fit need no reading: the norms are known."""
     seen = []
@@ -252,7 +262,7 @@ class TestRefusals:
             with pytest.raises(TypeError, match="needs all of X in memory: give it as a NumPy array"):
                 MODELS[name](2).fit(in_blocks(X, rows=9))
         for function in (NMFClustering(2).fit, lambda X: choose_components(X, [2])):
-            with pytest.raises(TypeError, match=r"needs all of X in memory: give X\.read"):
+            with pytest.raises(TypeError, match="needs all of X in memory, and X is in blocks of rows"):
                 function(in_blocks(X, rows=9))
 
     def test_the_outlier_part_of_all_blocks(self, X):

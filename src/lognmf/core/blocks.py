@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -133,35 +133,26 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class AsMatrix:
-    """Blocks as what stands left of a product, as starts use it: ``X @ F``, ``X.T @ F``."""
+    """Blocks as a matrix, as starts use it: ``X @ F`` and ``Xᵀ X``."""
 
     data: Blocks
-    transposed: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        n, p = self.data.shape
-        return (p, n) if self.transposed else (n, p)
+        """Number of samples and of features."""
+        return self.data.shape
 
     @property
     def dtype(self) -> Any:
         """Type of the numbers."""
         return self.data.pattern.dtype
 
-    @property
-    def T(self) -> Self:
-        """The transposed matrix."""
-        return replace(self, transposed=not self.transposed)
-
     def max(self) -> float:
         """The largest entry."""
         return self.data.facts.largest
 
     def __matmul__(self, F: np.ndarray) -> np.ndarray:
-        wide = F.reshape(F.shape[0], 1, -1)
-        product = self.data.t_times(wide) if self.transposed else self.data.times(wide)
-        return product.reshape(-1, *F.shape[1:])
+        return self.data.times(F[:, None, :])[:, 0, :]
 
     def gram(self, largest: float) -> np.ndarray:
         """``Xᵀ X`` (p, p) in one pass, divided by the square of the largest entry where that is tiny."""

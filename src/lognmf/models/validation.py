@@ -54,7 +54,9 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     """
     source = X
     if isinstance(X, RowBlocks | WorkerBlocks):
-        msg = "This needs all of X in memory: give X.read(slice(0, len(X))) if that fits."
+        msg = (
+            "This needs all of X in memory, and X is in blocks of rows: give a NumPy array or a SciPy matrix."
+        )
         raise TypeError(msg)
     data = converted(X, mask, estimator)
     X = data.X
