@@ -151,14 +151,15 @@ def test_types(dtype, X):
     np.testing.assert_allclose(ours.components_, memory.components_, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("init", "squares"), [("random", 0), ("nndsvda", 3)])
 @pytest.mark.parametrize("solver", ["mu", "cd"])
-def test_memory_is_that_of_a_block(solver, rng, tmp_path):
-    """Two blocks at most, and a number of arrays of the size of the factors."""
+def test_memory_is_that_of_a_block(solver, init, squares, rng, tmp_path):
+    """Two blocks at most, a number of arrays of the size of the factors, and what the start makes of XᵀX."""
     np.save(tmp_path / "X.npy", rng.random((2000, 300)))
     source = in_blocks(tmp_path / "X.npy", rows=200)
-    model = MODELS["LS-NMF"](2, solver=solver, alpha=0.01, beta=0.0, max_iter=3, tol=0, random_state=0)
-    peak = peak_numbers(model, source)
-    assert 200 * 300 < peak < 2 * 200 * 300 + 300**2 + 20 * 2300 * 2
+    options = {"init": init, "solver": solver, "alpha": 0.01, "beta": 0.0, "max_iter": 3, "tol": 0}
+    peak = peak_numbers(MODELS["LS-NMF"](2, random_state=0, **options), source)
+    assert 200 * 300 < peak < 2 * 200 * 300 + squares * 300**2 + 20 * 2300 * 2
 
 
 def test_an_iteration_reads_every_block_once(X):
