@@ -1,6 +1,5 @@
 """Small problems of every kind, for contract tests, and what a model of any kind can be asked."""
 
-import itertools
 import tracemalloc
 
 import numpy as np
@@ -11,6 +10,9 @@ from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, Laplacian, Robust
 from lognmf.graph import knn_graph
+from lognmf.models import WeightedNMF
+from lognmf.models.blocks import check_data
+from lognmf.sources import RowBlocks
 
 
 def samples(rng, n=12, p=9, density=1.0):
@@ -45,17 +47,10 @@ def code_problem(X, *, M=None, penalty=None, beta=0.0, row_norm=None, gamma=0.0)
     return Problem(data, fit, on_V=(penalty(weights["b"]),) if penalty is not None and beta > 0 else ())
 
 
-class Cut:
+def cut(X, edges, M=None):
     """Data cut into blocks of rows."""
-
-    def __init__(self, X, edges, M=None):
-        self.whole, self.edges = InMemory(X, M), [0, *edges, X.shape[0]]
-        self.shape, self.pattern = X.shape, self.whole.pattern
-
-    def blocks(self):
-        for start, stop in itertools.pairwise(self.edges):
-            rows, M = slice(start, stop), self.whole.M
-            yield rows, InMemory(self.whole.X[rows], None if M is None else M[rows])
+    source = RowBlocks(X.shape, X.dtype, (0, *edges, X.shape[0]), lambda start, stop: X[start:stop])
+    return check_data(WeightedNMF(), source, reset=True, mask=M)
 
 
 def factors(rng, X, B, k, pattern=None):

@@ -31,6 +31,8 @@ CONTRACT = [
     "compare",
     "save_model",
     "load_model",
+    "in_blocks",
+    "on_workers",
 ]
 HEAVY = {"torch", "dask", "pandas", "matplotlib", "typer", "rich", "pyarrow", "sklearn", "pooch", "PIL"}
 

@@ -29,5 +29,7 @@ from .norms import shrink_l21 as shrink_l21
 from .persistence import load_model as load_model
 from .persistence import save_model as save_model
 from .preprocessing import normalize as normalize
+from .sources import in_blocks as in_blocks
+from .sources import on_workers as on_workers
 
 __version__: str

@@ -281,7 +281,7 @@ def _pack(key: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
         }
     if isinstance(value, tuple):
         return {"kind": "tuple", "items": [_pack(f"{key}:{i}", v, arrays) for i, v in enumerate(value)]}
-    if isinstance(value, np.ndarray) or is_torch(value):
+    if isinstance(value, np.ndarray) or is_torch(value) or type(value).__module__.startswith("dask."):
         array = to_numpy(value)
         text = array.dtype == object
         arrays[key] = array.astype(str) if text else array

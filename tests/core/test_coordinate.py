@@ -35,7 +35,7 @@ from lognmf.core.terms import (
 )
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
-from problems import Cut, factors, fit_of, samples
+from problems import factors, fit_of, samples
 from second_opinion import Opinion
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
@@ -426,10 +426,6 @@ class TestRefusals:
             Problem(InMemory(rng.random((6, 4))), KullbackLeibler()),
             'solver="cd" minimises squared errors only; got KullbackLeibler: use solver="mu".',
         )
-
-    def test_data_in_blocks(self, rng):
-        cut = Cut(rng.random((6, 4)), [2])
-        self.check(Problem(cut, Frobenius()), 'solver="cd" needs all of X in memory: use solver="mu".')
 
     @pytest.mark.parametrize("factor", ["U", "V"])
     def test_penalties_without_scalar_functions(self, factor, rng):

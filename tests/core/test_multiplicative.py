@@ -14,7 +14,7 @@ from lognmf.core.solvers.multiplicative import (
     unit_columns,
 )
 from lognmf.core.terms import KullbackLeibler, L2Log, Log, Robust
-from problems import Cut, factors, samples
+from problems import cut, factors, samples
 
 SHAPE = (7, 2, 3)
 
@@ -130,7 +130,7 @@ def test_a_state_of_blocks_is_that_of_the_whole(edges, rng):
     X, weights = samples(rng, 11, 7), np.array([0.1, 1.0])
     first = factors(rng, X, 2, 3)
     states = []
-    for data in (InMemory(X), Cut(X, edges)):
+    for data in (InMemory(X), cut(X, edges)):
         rule = Multiplicative(Problem(data, Robust(L2Log(), weights), on_U=(Log(weights),)))
         states.append(rule.step(rule.start(*first)))
     for whole, blocks in zip(*((state.U, state.V, *state.aux) for state in states), strict=True):

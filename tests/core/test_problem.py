@@ -6,7 +6,7 @@ import pytest
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.terms import L1, L2Log, Log, Robust
-from problems import Cut, factors, samples
+from problems import cut, factors, samples
 
 B, k = 3, 2
 
@@ -24,7 +24,7 @@ def problem(data):
 @pytest.mark.parametrize("edges", [[], [4], [1, 2, 8]])
 def test_values_add_up_over_terms_and_blocks(edges, rng, X):
     U, V = factors(rng, X, B, k)
-    ours, XU = problem(Cut(X, edges)), np.einsum("ij,jbk->ibk", X, U)
+    ours, XU = problem(cut(X, edges)), np.einsum("ij,jbk->ibk", X, U)
     fit = ours.fit.row_values(InMemory(X), U, V, XU).sum(axis=0)
     penalties = sum(term.value(F) for term, F in zip((*ours.on_U, *ours.on_V), (U, V, V), strict=True))
     np.testing.assert_allclose(ours.value(U, V, XU), fit + penalties, rtol=1e-13)

@@ -15,7 +15,7 @@ from lognmf.core.solvers.codes import Codes
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
-from problems import Cut, code_problem, factors, fit_of, samples
+from problems import code_problem, cut, factors, fit_of, samples
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
 FITS = ["frobenius", *ROW_NORMS]
@@ -158,9 +158,9 @@ def test_multiplicative_updates_read_x_in_blocks(fit, sparse, unit, rng):
     X = samples(rng, 20, 12, density=0.6)
     U, V = factors(rng, X, 2, 3)
     whole = problem(X, fit, "log", *(10.0 ** rng.uniform(-2, 0, size=(4, 2))))
-    cut = Cut(sp.csr_array(X) if sparse else X, [3, 4, 15])
+    blocks = cut(sp.csr_array(X) if sparse else X, [3, 4, 15])
     ends = []
-    for one in (whole, dataclasses.replace(whole, data=cut)):
+    for one in (whole, dataclasses.replace(whole, data=blocks)):
         rule = SOLVERS["mu"].of(one, unit_components=unit)
         ends.append(iterate(rule, rule.start(U, V), max_iter=15, tol=0))
     np.testing.assert_allclose(ends[1].state.U, ends[0].state.U, rtol=1e-8, atol=1e-12)

@@ -7,7 +7,7 @@ import scipy.special
 
 from lognmf.core.data import InMemory
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, frobenius
-from problems import Cut, factors, fits, penalties, samples
+from problems import cut, factors, fits, penalties, samples
 
 PENALTY_NAMES = [*PENALTIES, "laplacian"]
 FIT_NAMES = [*LOSSES, *ROW_NORMS]
@@ -399,7 +399,7 @@ class TestDataFit:
         XU = fit.project(data, U)
         kept = fit.separate(data, U, V, XU)
         parts = []
-        for rows, block in Cut(data.X, [1, 7]).blocks():
+        for rows, block in cut(data.X, [1, 7]).blocks():
             own = fit.separate(block, U, V[rows], fit.project(block, U))
             np.testing.assert_allclose(own, kept[rows], rtol=1e-12)
             parts.append(fit.sums(block, U, V[rows], own))

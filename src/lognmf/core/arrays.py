@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -28,6 +30,22 @@ NARROW = 160
 
 Matrix: TypeAlias = Any
 """A dense array or a sparse matrix: whatever can stand left of a product."""
+
+
+class Elsewhere(ABC):
+    """A factor whose rows are in other processes."""
+
+    @abstractmethod
+    def taken(self, index: np.ndarray) -> Elsewhere:
+        """The settings ``index`` of the batch."""
+
+    @abstractmethod
+    def total(self, function: Callable[[Array], Array]) -> np.ndarray:
+        """The sum of a function of some rows over all of them, (B,)."""
+
+    @abstractmethod
+    def joined(self, others: list[Any]) -> Elsewhere:
+        """The batch with others beside it."""
 
 
 def namespace(*arrays: Array) -> Any:
@@ -50,7 +68,7 @@ def to_numpy(x: Array) -> np.ndarray:
     if is_torch(x):
         return x.detach().cpu().numpy()
     other = not isinstance(x, np.ndarray) and array_api_compat.is_array_api_obj(x)
-    return np.from_dlpack(x) if other else np.asarray(x)
+    return np.from_dlpack(x) if other and hasattr(x, "__dlpack__") else np.asarray(x)
 
 
 def with_small_indices(W: sp.csr_array) -> sp.csr_array:
@@ -287,6 +305,8 @@ def double(F: Array) -> Array:
 
 def take(F: Array, index: np.ndarray, axis: int = 1) -> Array:
     """Settings ``index`` of a batch whose settings stand along ``axis``."""
+    if isinstance(F, Elsewhere):
+        return F.taken(index)
     xp = namespace(F)
     where = xp.asarray(index, device=array_api_compat.device(F))
     return xp.take(F, where, axis=axis)
@@ -305,4 +325,6 @@ def put(F: Array, index: np.ndarray, part: Array) -> Array:
 
 def join(parts: list[Array]) -> Array:
     """Batches (n, B_i, …) side by side."""
+    if isinstance(parts[0], Elsewhere):
+        return parts[0].joined(parts[1:])
     return parts[0] if len(parts) == 1 else namespace(*parts).concat(parts, axis=1)

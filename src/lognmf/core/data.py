@@ -41,6 +41,31 @@ class Data(Protocol):
     def blocks(self) -> Iterator[tuple[slice, InMemory]]:
         """Blocks of rows, each with its place among all rows; every row once, in order."""
 
+    @property
+    def weights(self) -> bool:
+        """Whether the entries have weights."""
+
+    @property
+    def stand_in(self) -> Matrix:
+        """A matrix with as many entries as the largest block."""
+
+    @property
+    def unit(self) -> float:
+        """The data are ``X / unit``."""
+
+    @property
+    def squared_norms(self) -> Array:
+        """``‖x_i‖²`` of every sample, (n,)."""
+
+    def times(self, U: Array) -> Array:
+        """``X @ U_b`` for every setting: (p, B, k) → (n, B, k)."""
+
+    def t_times(self, F: Array) -> Array:
+        """``Xᵀ @ F_b`` for every setting: (n, B, k) → (p, B, k)."""
+
+    def dense_rows(self, some: slice) -> Array:
+        """A few rows as a dense array."""
+
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
@@ -67,6 +92,16 @@ class InMemory:
     def blocks(self) -> Iterator[tuple[slice, InMemory]]:
         """All rows at once."""
         yield slice(None), self
+
+    @property
+    def weights(self) -> bool:
+        """Whether the entries have weights."""
+        return self.M is not None
+
+    @property
+    def stand_in(self) -> Matrix:
+        """X itself."""
+        return self.X
 
     def times(self, U: Array) -> Array:
         """``X @ U_b`` for every setting: (p, B, k) → (n, B, k)."""

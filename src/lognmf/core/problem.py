@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lognmf.core.arrays import Array, total
+from lognmf.core.arrays import Array, namespace, total
 from lognmf.core.data import Data
 from lognmf.core.terms.protocol import DataFit, Penalty
 
@@ -32,6 +32,14 @@ class Problem:
     def squared_error(self, U: Array, V: Array, XU: Array) -> Array:
         """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), in float64; weighted if the entries of X are."""
         return self.total(self.fit.squared_residuals, U, V, XU)
+
+    def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
+        """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
+        blocks = [
+            self.fit.squared_residuals(block, U, V[rows, ...], XU[rows, ...])
+            for rows, block in self.data.blocks()
+        ]
+        return blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks, axis=0)
 
     def total(self, of_rows: Callable[..., Array], U: Array, V: Array, XU: Array) -> Array:
         """Sum over all samples of a function of blocks, (B,)."""

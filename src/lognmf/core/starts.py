@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lognmf.core.arrays import Matrix, factor_pattern, like, product, to_numpy
+from lognmf.core.blocks import AsMatrix
 from lognmf.core.data import InMemory
 
 ARPACK_SEED = 0
@@ -33,7 +34,10 @@ def scaled(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, n
     anything moves for hundreds of iterations.
     """
     U, V = random(X, k, rng)
-    XU = to_numpy(product(X, like(U[:, None, :], factor_pattern(X))))[:, 0, :]
+    if isinstance(X, AsMatrix):
+        XU = X @ U.astype(X.dtype)
+    else:
+        XU = to_numpy(product(X, like(U[:, None, :], factor_pattern(X))))[:, 0, :]
     return U * (np.sum(XU * V) / np.sum((U.T @ U) * (V.T @ V))), V
 
 
@@ -110,12 +114,15 @@ def _pair(v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
 def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The k leading singular triplets, largest first; none for X = 0."""
     n, p = X.shape
-    if not sp.issparse(X):
+    if not sp.issparse(X) and not isinstance(X, AsMatrix):
         X = to_numpy(X)
     largest = X.max()
     if largest == 0:
         return np.zeros((n, 0)), np.zeros(0), np.zeros((0, p))
     first = rng.uniform(size=min(n, p)).astype(X.dtype)
+    if isinstance(X, AsMatrix):
+        left, values, right = _svd_of_blocks(X, k, first, largest)
+        return left[:, :k], values[:k], right[:k]
     try:
         if 2 * k >= min(n, p):  # too many for the iterative method; X is then small in one direction
             left, values, right = _dense_svd(X)
@@ -143,6 +150,28 @@ def _iterative_svd(X: Matrix, k: int, first: np.ndarray, largest: float) -> tupl
     left, values, turned = scipy.linalg.svd(there(space[:, None, :])[:, 0, :], full_matrices=False)
     right = turned @ space.T
     return (left, values, right) if n >= p else (right.T, values, left.T)
+
+
+def _svd_of_blocks(X: AsMatrix, k: int, first: np.ndarray, largest: float) -> tuple[np.ndarray, ...]:
+    """The leading triplets, from XᵀX, which is made in one pass if it is no larger than a block.
+
+    Else every step of the Lanczos iterations is a pass.
+    """
+    p = X.shape[1]
+
+    def gram(v: np.ndarray) -> np.ndarray:
+        return X.gram_times(v / largest) / largest
+
+    try:
+        if 2 * k >= p:
+            space = scipy.linalg.eigh(X.gram(largest), subset_by_index=(p - k, p - 1))[1]
+        else:
+            square = X.gram(largest) if X.gram_fits() else LinearOperator((p, p), gram, dtype=X.dtype)
+            space = eigsh(square, k, v0=np.resize(first, p), rng=ARPACK_SEED)[1]
+    except ArpackError:
+        space = scipy.linalg.qr(X.gram_times(np.eye(p, k, dtype=X.dtype) + first.mean()), mode="economic")[0]
+    left, values, turned = scipy.linalg.svd(X @ space, full_matrices=False)
+    return left, values, turned @ space.T
 
 
 def _dense_svd(X: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

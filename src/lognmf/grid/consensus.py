@@ -21,7 +21,7 @@ from lognmf.models import PlainNMF
 from lognmf.models.basis_and_codes import BasisAndCodesModel
 from lognmf.models.engine import draw, fit_batch
 from lognmf.models.scale import in_units
-from lognmf.models.validation import check_samples
+from lognmf.models.validation import check_samples, read_samples
 from lognmf.parameters import (
     check_choice,
     check_integer,
@@ -181,7 +181,7 @@ def _restarting(model: Any, n_components: int, n_restarts: int) -> Any:
 
 def _restarts(estimator: Any, X: Any, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
     """Unit-norm parts of every restart (R, p), k rows each, and the reconstruction error of every restart."""
-    data = check_samples(estimator, X, reset=True)
+    data = check_samples(estimator, read_samples(X, estimator=estimator), reset=True)
     graphs = Graphs(data.X)
     estimator._check_data(data, graphs)
     unit = estimator._unit(data)

@@ -13,19 +13,22 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, factor_pattern, is_torch, like, namespace, to_numpy
-from lognmf.core.data import InMemory
+from lognmf.core.arrays import Array, is_torch, like, namespace, to_numpy
+from lognmf.core.data import Data, InMemory
 from lognmf.core.parallel import threads_for
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers import encode
 from lognmf.core.terms import LOSSES
 from lognmf.graph import Graphs
+from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.engine import Fits, draw, fit_batch
+from lognmf.models.on_workers import Remote
+from lognmf.models.remote_samples import encoded
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
-from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_samples
+from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_same_shape
 from lognmf.models.weights import check_weight
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative, check_random_state
 
@@ -75,6 +78,7 @@ class FactorModel(
     _flags: ClassVar[tuple[str, ...]] = ()  # parameters that are True or False
     _signed = False  # whether data and basis may be negative
     _sparse = True  # whether X may be sparse
+    _blocks = False  # whether X may be in blocks of rows
     _basis_has_unit = False  # whether U is multiplied with X, not V
     _converges = False  # whether a warning says that it did not
 
@@ -114,7 +118,7 @@ class FactorModel(
             One row of codes per sample.
         """
         check_is_fitted(self)
-        return self._encode(check_samples(self, X, reset=False))
+        return self._encode(check_data(self, X, reset=False))
 
     def inverse_transform(self, V: Any) -> Array:
         """Reconstruct samples from their codes: ``V Uᵀ``.
@@ -148,17 +152,17 @@ class FactorModel(
         return False
 
     @abstractmethod
-    def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+    def _rule(self, data: Any, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         """The rule of this model for a batch of weights (B,)."""
 
     def _check_more_parameters(self) -> None:
         """Refuse bad values of parameters that are no weight, choice or flag."""
 
-    def _refuses(self, data: InMemory) -> str | None:
+    def _refuses(self, data: Data) -> str | None:
         """Why these settings cannot be fitted to ``data``, in one sentence; None if they can."""
         return None
 
-    def _remark(self, data: InMemory) -> str | None:
+    def _remark(self, data: Data) -> str | None:
         """What a user should know about fitting ``data``, in one sentence."""
         return None
 
@@ -201,9 +205,9 @@ class FactorModel(
         self._check_parameters()
         features = {name: getattr(self, name) for name in _FEATURES if hasattr(self, name)}
         try:
-            data = check_samples(self, X, reset=True, mask=mask)
-            with threads_for(data.X, self.n_components * self.n_init):
-                graphs = Graphs(data.X, verbose=bool(self.verbose)) if graphs is None else graphs
+            data = check_data(self, X, reset=True, mask=mask)
+            with threads_for(data.stand_in, self.n_components * self.n_init):
+                graphs = graphs_of(data, verbose=bool(self.verbose)) if graphs is None else graphs
                 self._fit_checked(data, graphs, given or {})
         except BaseException:
             # A failed fit keeps n_features_in_ of the previous one.
@@ -213,13 +217,13 @@ class FactorModel(
             raise
         return self
 
-    def _fit_checked(self, data: InMemory, graphs: Graphs, given: Mapping[str, Any]) -> None:
+    def _fit_checked(self, data: Any, graphs: Graphs, given: Mapping[str, Any]) -> None:
         self._check_data(data, graphs)
         if remark := self._remark(data):
             warnings.warn(remark, stacklevel=2)
         scaled = in_units(data, unit := self._unit(data))
         first = self._given_factors(data, given, unit)
-        with Watcher(self, data.X, self.max_iter) as watcher:
+        with Watcher(self, getattr(data, "X", data), self.max_iter) as watcher:
             start = draw(self, scaled, graphs, self.random_state, first)
             options: Any = {"unit": unit, "max_iter": self.max_iter, "on_eval": watcher}
             self._keep(fit_batch(self, scaled, graphs, start, **options), data)
@@ -245,9 +249,9 @@ class FactorModel(
         check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         check_random_state(self.random_state)
 
-    def _check_data(self, data: InMemory, graphs: Graphs) -> None:
+    def _check_data(self, data: Data, graphs: Graphs) -> None:
         """Refuse data and graph that these settings cannot take, before any work."""
-        sentence = self._refuses(data)
+        sentence = self._refuses(data) or refuses_blocks(self, data)
         if sentence is not None:
             raise ValueError(sentence)
         graph = getattr(self, "graph", None)
@@ -261,36 +265,28 @@ class FactorModel(
             return None
         return graphs.knn(self.n_neighbors, graph)
 
-    def _unit(self, data: InMemory) -> float:
+    def _unit(self, data: Data) -> float:
         """What the fit takes for 1 in the units of X."""
         scale = getattr(self, "scale", 1.0)
         return unit_of(data) if isinstance(scale, str) else float(scale)
 
-    def _given_factors(self, data: InMemory, given: Mapping[str, Any], unit: float) -> list[Array | None]:
+    def _given_factors(self, data: Data, given: Mapping[str, Any], unit: float) -> list[Array | None]:
         """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit."""
         shapes = self._shapes(*data.shape)
         first: list[Any] = [given.get(name) for name in shapes]
         if self.warm_start and hasattr(self, "components_") and all(F is None for F in first):
-            self._check_same_shape(*data.shape)
+            check_same_shape(self, *data.shape)
             first = list(self._last())
         for place, (name, shape) in enumerate(shapes.items()):
             if first[place] is not None:
                 signed = self._signed and name == "U0"
-                first[place] = check_factor(name, first[place], shape, data.X, signed=signed)[:, None, :]
+                first[place] = check_factor(name, first[place], shape, data.pattern, signed=signed)[
+                    :, None, :
+                ]
                 first[place] /= unit if (name == "U0") == self._basis_has_unit else 1.0
         return first
 
-    def _check_same_shape(self, n: int, p: int) -> None:
-        (k, last_p), last_n = self.components_.shape, self.embedding_.shape[0]
-        if (last_n, last_p, k) != (n, p, self.n_components):
-            msg = (
-                f"warm_start continues a fit of the same shape: the last one had {last_n} samples, "
-                f"{last_p} features and {k} components; now there are {n}, {p} and {self.n_components}. "
-                "Set warm_start=False, or use a new estimator."
-            )
-            raise ValueError(msg)
-
-    def _keep(self, fits: Fits, data: InMemory) -> None:
+    def _keep(self, fits: Fits, data: Any) -> None:
         """Set the fitted attributes; nothing is set before all is computed."""
         U, V = fits.factors
         fitted = {
@@ -308,17 +304,20 @@ class FactorModel(
         if hasattr(self, "graph"):
             fitted["graph_"] = fits.graph
         fitted |= self._more_attributes(fits, data)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self.__dict__.update(fitted)
 
-    def _encode(self, data: InMemory) -> Array:
+    def _encode(self, data: Any) -> Array:
         """Codes (m, k) of checked samples."""
+        if isinstance(data, Remote):
+            return encoded(self, data)
         unit = 1.0 if self._basis_has_unit else getattr(self, "scale_", 1.0)
-        U = like(to_numpy(self.components_).T, factor_pattern(data.X))
-        n = data.shape[0]
-        weights = {name: like(np.full(n, self._weight(name)), data.pattern) for name in self._weights}
-        with threads_for(data.X, self.n_components):
-            return _copy(unit * encode(self._code_problem(in_units(data, unit), weights), U))
+        U = like(to_numpy(self.components_).T, data.pattern)
+        blocks = []
+        with threads_for(data.stand_in, self.n_components):
+            for _, block in in_units(data, unit).blocks():
+                weights = {w: like(np.full(block.shape[0], self._weight(w)), U) for w in self._weights}
+                blocks.append(encode(self._code_problem(block, weights), U))
+        return _copy(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
 
     def _weight(self, name: str) -> float:
         """A weight as the last fit used it."""
@@ -337,8 +336,9 @@ def _copy(F: Array) -> Array:
     """``F`` in memory of its own, rows contiguous."""
     if isinstance(F, np.ndarray):
         return np.array(F, order="C")
-    copied = namespace(F).asarray(F, copy=True)
-    return copied.contiguous() if is_torch(F) else copied
+    if is_torch(F):
+        return F.clone().contiguous()
+    return F if type(F).__module__.startswith("dask") else namespace(F).asarray(F, copy=True)
 
 
 class WithGraph:

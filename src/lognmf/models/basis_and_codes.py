@@ -18,6 +18,8 @@ class BasisAndCodesModel(FactorModel):
         X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
             Samples in rows. float32 is computed in float32, anything else in float64. NaN marks a missing
             entry for `WeightedNMF`, `LogSparseNMF` and ``loss="kullback-leibler"``; the others refuse it.
+            NMF, GNMF, LS-NMF, RLS-NMF and WNMF also take Dask, zarr and HDF5 arrays, and what
+            `lognmf.in_blocks` and `lognmf.on_workers` make of files and arrays larger than memory.
         y : ignored
             Present for scikit-learn.
         mask : array-like or sparse matrix of shape (n, p), optional

@@ -17,12 +17,15 @@ from sklearn.utils import check_random_state
 
 from lognmf.core import starts
 from lognmf.core.arrays import Array, like, namespace, to_numpy
-from lognmf.core.data import InMemory
+from lognmf.core.blocks import AsMatrix, Blocks
+from lognmf.core.data import Data, in_memory
 from lognmf.core.loop import OnEval, OnState, iterate
 from lognmf.core.parallel import threads_for
 from lognmf.core.rule import Solution, State
 from lognmf.core.terms.protocol import degree_of
 from lognmf.graph import Graphs
+from lognmf.models.on_workers import Remote, RemoteMultiplicative
+from lognmf.models.remote_starts import draw_remote
 from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
 from lognmf.models.weights import Ended, Weights
 
@@ -86,6 +89,9 @@ class Fits:
     @np.errstate(over="ignore", invalid="ignore")
     def outlier_part(self) -> tuple[Array, Array, Array] | None:
         """Share, norm and residual norm of every sample, each (n, B); None for models without outliers."""
+        if isinstance(self.rule, RemoteMultiplicative):
+            parts = self.rule.outlier_part(self.state)
+            return parts and (parts[0], self.unit * parts[1], self.unit * parts[2])
         problem = getattr(self.rule, "problem", None)
         if problem is None or not hasattr(problem.fit, "outlier_part"):
             return None
@@ -96,18 +102,21 @@ class Fits:
 
 def draw(
     model: FactorModel,
-    data: InMemory,
+    data: Data,
     graphs: Graphs,
     seed: Any,
     given: Sequence[Array | None] = (None, None),
 ) -> Factors:
     """First factors of all restarts, as a batch; ``given`` factors, a batch of one, are not drawn."""
+    if isinstance(data, Remote):
+        return draw_remote(data, model, given, check_random_state(seed))
     if all(F is not None for F in given):
         return given[0], given[1]
     start = model._starts[model.init]
     if start is spectral:
         start = functools.partial(spectral, W=_start_graph(model, graphs))
-    drawn = starts.batch(start, data.X, model.n_components, model.n_init, check_random_state(seed))
+    X = AsMatrix(replace(data, unit=1.0)) if isinstance(data, Blocks) else in_memory(data).X
+    drawn = starts.batch(start, X, model.n_components, model.n_init, check_random_state(seed))
     first = []
     powers = POWERS_OF_UNIT.get(model._starts[model.init], (0.0, 0.0))
     for F, own, power in zip(drawn, given, powers, strict=True):
@@ -129,7 +138,7 @@ def _start_graph(model: FactorModel, graphs: Graphs) -> sp.csr_array:
 @np.errstate(over="ignore", invalid="ignore")  # the loop refuses objectives that are not finite, in words
 def fit_batch(
     model: FactorModel,
-    data: InMemory,
+    data: Data,
     graphs: Graphs,
     start: Factors,
     *,
@@ -167,12 +176,12 @@ def fit_batch(
         if on_checkpoint is not None:
             on_checkpoint(iteration, finished(*ended.best(restarts)))
 
-    with threads_for(data.X, first.batch * first.V.shape[2]):
+    with threads_for(data.stand_in, first.batch * first.V.shape[2]):
         every = run(first, chosen.repeated(restarts), model.tol, wrap, on_state, checkpoints, look)
         ended, winners = every.best(restarts)
         del every
         if chosen.auto and max_iter > 0 and not run.stopped:
-            problem, found = ended.rule.problem, ended.found()
+            problem, found = ended.rule.problem, ended.found(residuals="gamma" in chosen.auto)
             del ended, first, start  # their memory is needed
             near, chosen = chosen.chosen(model, problem, run, found)
             del found
@@ -185,7 +194,7 @@ class _Run:
     """Fits of a batch from given factors with given weights, one after another; a callback ends them all."""
 
     model: FactorModel
-    data: InMemory
+    data: Data
     graphs: Graphs
     unit: float
     max_iter: int
@@ -204,7 +213,7 @@ class _Run:
         look: Callable[[int, Ended], None] | None = None,
     ) -> Ended:
         ended_before = self.stopped
-        batch = {name: like(values, first.V) for name, values in weights.items()}
+        batch = {name: like(values, first.U) for name, values in weights.items()}
         self.graph = self.model._graph(self.graphs, batch)
         rule = self.model._rule(self.data, self.graph, batch)
         stepping = rule if wrap is None else wrap(rule)

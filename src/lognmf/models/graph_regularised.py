@@ -9,7 +9,7 @@ from typing import ClassVar
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array
-from lognmf.core.data import InMemory
+from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers.multiplicative import unit_columns
@@ -130,7 +130,7 @@ class GraphNMF(WithGraph, TermsModel):
     def _missing(self) -> bool:
         return self.loss == "kullback-leibler"
 
-    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+    def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return Problem(data, LOSSES[self.loss](data), on_V=graph_penalty(W, weights["lam"]))
 
     def _prepare(self, U: Array, V: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array
-from lognmf.core.data import Data, InMemory
+from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES, PENALTIES, DataFit, graph_penalty, unless_zero
 from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
@@ -188,8 +188,8 @@ class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
     def _check_more_parameters(self) -> None:
         check_sparsity(self)
 
-    def _remark(self, data: InMemory) -> str | None:
+    def _remark(self, data: Data) -> str | None:
         return uneven_norms(data) if isinstance(self.scale, str) else None
 
-    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+    def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return regularised(data, LOSSES[self.loss](data), W=W, penalty=self.penalty, **weights)

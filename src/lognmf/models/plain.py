@@ -9,7 +9,7 @@ from typing import ClassVar
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array
-from lognmf.core.data import InMemory
+from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES
 from lognmf.models.base import Auto, Init, Seed
@@ -108,5 +108,5 @@ class PlainNMF(TermsModel):
     def _missing(self) -> bool:
         return self.loss == "kullback-leibler"
 
-    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+    def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return Problem(data, LOSSES[self.loss](data))

@@ -10,15 +10,16 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import Array, like, to_numpy
-from lognmf.core.data import InMemory
+from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
+from lognmf.models.blocks import check_data
 from lognmf.models.engine import Fits
 from lognmf.models.log_sparse import regularised
 from lognmf.models.scale import in_units, uneven_norms
 from lognmf.models.terms_model import SOLVER_CHOICES, PenaltyName, RowNormName, Solver, TermsModel
-from lognmf.models.validation import check_factor, check_samples
+from lognmf.models.validation import check_factor
 from lognmf.models.weights import ChosenSparsity, check_sparsity
 
 
@@ -208,6 +209,12 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         """
         check_is_fitted(self)
         data, V = self._samples_and_codes(X, V)
+        if not isinstance(data, InMemory):
+            msg = (
+                "The outlier part is a dense matrix as large as X, which is read in blocks of rows: ask "
+                "for a few rows at a time, outliers(X[a:b], V[a:b]) with V = embedding_ or transform(X)."
+            )
+            raise ValueError(msg)
         U = like(to_numpy(self.components_).T, data.pattern)[:, None, :]
         codes = like(V, data.pattern)[:, None, :]
         fit = Robust(ROW_NORMS[self.row_norm](), like([self._weight("gamma")], data.pattern))
@@ -231,10 +238,10 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
                 )
                 raise ValueError(msg)
             return self._data, self.embedding_
-        data = check_samples(self, X, reset=False)
+        data = check_data(self, X, reset=False)
         if V is None:
             return data, self._encode(data)
-        return data, check_factor("V", V, (data.shape[0], self.components_.shape[0]), data.X)
+        return data, check_factor("V", V, (data.shape[0], self.components_.shape[0]), data.pattern)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_data"}
@@ -242,10 +249,10 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     def _check_more_parameters(self) -> None:
         check_sparsity(self)
 
-    def _remark(self, data: InMemory) -> str | None:
+    def _remark(self, data: Data) -> str | None:
         return uneven_norms(data) if isinstance(self.scale, str) else None
 
-    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+    def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         weights = dict(weights)
         fit = Robust(ROW_NORMS[self.row_norm](), weights.pop("gamma"))
         return regularised(data, fit, W=W, penalty=self.penalty, **weights)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, to_numpy, total
-from lognmf.core.data import InMemory, few_rows
+from lognmf.core.blocks import Blocks, Facts
+from lognmf.core.data import Data, InMemory, few_rows, in_memory
 from lognmf.parameters import check_positive
+
+AnyData = TypeVar("AnyData", InMemory, Blocks)
 
 SAME = 1e-12
 """A unit this close to 1 is 1: samples of unit norm are fitted as they are."""
@@ -29,23 +32,23 @@ def check_scale(scale: Any) -> None:
         raise ValueError(msg)
 
 
-def unit_of(data: InMemory) -> float:
+def unit_of(data: Data) -> float:
     """Root mean square of the samples' norms; missing entries count as an average known one."""
-    n, p = data.shape
-    squares, size = _row_squares(data)
-    known = 1.0 if data.M is None else _sum(data.M) / (n * p)
+    n = data.shape[0]
+    squares, size = row_squares(data)
+    known = known_share(data)
     unit = size * math.sqrt(squares.sum() / n / known)
     return 1.0 if unit == 0 or abs(unit - 1) < SAME else unit
 
 
-def in_units(data: InMemory, unit: float) -> InMemory:
+def in_units(data: AnyData, unit: float) -> AnyData:
     """The data in this unit; themselves where it is 1."""
     return data if unit == 1 else replace(data, unit=unit)
 
 
-def uneven_norms(data: InMemory) -> str | None:
+def uneven_norms(data: Data) -> str | None:
     """A sentence where a few samples decide the fit; None if the norms are alike."""
-    squares = np.sort(_row_squares(data)[0])[::-1]
+    squares = np.sort(row_squares(data)[0])[::-1]
     few = math.ceil(FEW * len(squares))
     share = squares[:few].sum() / (squares.sum() or 1.0)
     if few < 2 or share <= MOST:
@@ -57,12 +60,20 @@ def uneven_norms(data: InMemory) -> str | None:
     )
 
 
-def _row_squares(data: InMemory) -> tuple[np.ndarray, float]:
+def facts_of(data: Any) -> Facts:
+    """What a first pass over data in blocks has found."""
+    return data.facts
+
+
+def row_squares(data: Data) -> tuple[np.ndarray, float]:
     """Squared norms (n,) of ``X / size``, weighted as the entries are, and the largest entry ``size``.
 
     Squares of the entries themselves may overflow or vanish.
     """
-    X, M = data.X, data.M
+    if not isinstance(data, InMemory):
+        facts = facts_of(data)
+        return facts.squares, facts.size
+    X, M = in_memory(data).X, in_memory(data).M
     values = X.data if sp.issparse(X) else X
     size = 0.0 if 0 in values.shape else max(float(values.max()), -float(values.min()))
     if size == 0:
@@ -81,5 +92,11 @@ def _row_sums(X: Matrix, M: Matrix | None) -> Array:
     return total(X**2 if M is None else M * X**2, axis=1)
 
 
-def _sum(M: Matrix) -> float:
-    return float(M.sum()) if sp.issparse(M) else float(total(M, axis=(0, 1)))
+def known_share(data: Data) -> float:
+    """Mean weight of an entry."""
+    if not isinstance(data, InMemory):
+        return facts_of(data).known
+    M = in_memory(data).M
+    if M is None:
+        return 1.0
+    return (float(M.sum()) if sp.issparse(M) else float(total(M, axis=(0, 1)))) / math.prod(data.shape)

@@ -10,10 +10,11 @@ from typing import Any, Literal
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, like
-from lognmf.core.data import InMemory
+from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.models.on_workers import Remote, RemoteMultiplicative
 from lognmf.models.weights import AUTO
 
 Solver = Literal["auto", "mu", "cd"]
@@ -33,15 +34,17 @@ class TermsModel(BasisAndCodesModel):
     """A model whose objective is a sum of terms (`_problem`), minimised by any of the solvers."""
 
     solver: str
+    _blocks = True
 
     @abstractmethod
-    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+    def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         """The objective for a batch of weights (B,)."""
 
-    def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+    def _rule(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         options = {"unit_components": self.unit_components} if hasattr(self, "unit_components") else {}
         problem = self._problem(data, W, weights)
-        return self._chosen_solver(problem).of(problem, **options)
+        rule = self._chosen_solver(problem).of(problem, **options)
+        return RemoteMultiplicative.of(rule) if isinstance(data, Remote) else rule
 
     def _chosen_solver(self, problem: Problem) -> Any:
         """The solver that is asked for; "auto" is the first of `PREFERRED` that can minimise the problem."""
@@ -52,7 +55,7 @@ class TermsModel(BasisAndCodesModel):
     def _code_problem(self, data: InMemory, weights: Mapping[str, Array]) -> Problem:
         return self._problem(data, None, weights)
 
-    def _refuses(self, data: InMemory) -> str | None:
+    def _refuses(self, data: Data) -> str | None:
         if self.solver == AUTO:
             return None
         weights = {name: like([1.0], data.pattern) for name in self._weights}

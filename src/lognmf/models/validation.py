@@ -13,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
-from lognmf.core.arrays import Array, Matrix, factor_pattern, is_torch, like, namespace, to_numpy
+from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import SEARCHES
 from lognmf.parameters import check_integer, check_layout, check_sparse
+from lognmf.sources import RowBlocks, WorkerBlocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +39,9 @@ class Samples:
 def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> InMemory:
     """Samples (n, p) for ``fit`` (``reset``) or for a fitted estimator; `Samples` are not read again."""
     samples = X if isinstance(X, Samples) else read_samples(X, mask, estimator=estimator)
-    _check_accepted(estimator, samples, reset=reset)
-    if is_torch(samples.source):
-        _check_torch_features(estimator, samples.source, reset=reset)
+    check_accepted(estimator, samples, reset=reset)
+    if is_torch(samples.source) or isinstance(samples.source, RowBlocks):
+        check_features(estimator, samples.source, reset=reset)
     else:
         validate_data(estimator, samples.source, reset=reset, skip_check_array=True)
     return samples.data
@@ -53,6 +54,21 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     float32 or float64, and the filled one where entries are missing.
     """
     source = X
+    if isinstance(X, RowBlocks | WorkerBlocks):
+        msg = (
+            "This needs all of X in memory, and X is in blocks of rows: give a NumPy array or a SciPy matrix."
+        )
+        raise TypeError(msg)
+    data = converted(X, mask, estimator)
+    X = data.X
+    values = X.data if sp.issparse(X) else X
+    empty = sp.issparse(X) and X.nnz == 0
+    smallest, largest = (0.0, 0.0) if empty else (float(values.min()), float(values.max()))
+    return Samples(data, smallest, largest, mask is not None, source)
+
+
+def converted(X: Any, mask: Any = None, estimator: Any = None) -> InMemory:
+    """``X`` as data in memory, missing entries as weights of 0; not scanned otherwise."""
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         msg = f"X must hold numbers; got {X.dtype}. Turn dates and times into numbers first."
         raise TypeError(msg)
@@ -64,7 +80,7 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
             X,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
-            ensure_all_finite=False,  # `_check_accepted` does it, and says what to do
+            ensure_all_finite=False,  # `check_accepted` does it, and says what to do
             estimator=estimator,
             input_name="X",
         )
@@ -74,10 +90,7 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     M = _entry_weights(X, mask)
     if M is not None:
         X = _known(X, M)
-    values = X.data if sp.issparse(X) else X
-    empty = sp.issparse(X) and X.nnz == 0
-    smallest, largest = (0.0, 0.0) if empty else (float(values.min()), float(values.max()))
-    return Samples(InMemory(X, M), smallest, largest, mask is not None, source)
+    return InMemory(X, M)
 
 
 def check_finite(who: str, samples: Samples, *, missing: bool, also: str = "") -> None:
@@ -93,8 +106,8 @@ def check_finite(who: str, samples: Samples, *, missing: bool, also: str = "") -
         raise ValueError(msg)
 
 
-def _check_accepted(estimator: Any, samples: Samples, *, reset: bool) -> None:
-    """Refuse what the estimator's formulas cannot take."""
+def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int | None = None) -> None:
+    """Refuse what the estimator's formulas cannot take; ``rows`` are all of them, if these are a block."""
     name, X, M = type(estimator).__name__, samples.data.X, samples.data.M
     also = ', or loss="kullback-leibler"' if hasattr(estimator, "loss") and not estimator._missing else ""
     if samples.masked and not estimator._missing:
@@ -120,7 +133,7 @@ def _check_accepted(estimator: Any, samples: Samples, *, reset: bool) -> None:
         )
         raise ValueError(msg)
     dtype = to_numpy((X.data if sp.issparse(X) else X)[:1]).dtype
-    room = 16.0 * X.shape[0] * X.shape[1]
+    room = 16.0 * (rows or X.shape[0]) * X.shape[1]
     size = max(samples.largest, -samples.smallest)
     if size > float(np.sqrt(np.finfo(dtype).max / room)):
         msg = (
@@ -211,7 +224,8 @@ def _check_torch(name: str, X: Any) -> Array:
     return X.detach()
 
 
-def _check_torch_features(estimator: Any, X: Any, *, reset: bool) -> None:
+def check_features(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Note the number of features, or compare it, where scikit-learn does not know the type of ``X``."""
     if reset:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:
@@ -237,8 +251,8 @@ def check_codes(V: Any) -> Array:
     return V
 
 
-def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix, *, signed: bool = False) -> Array:
-    """A given first factor, as a fresh array like ``X``."""
+def check_factor(name: str, F: Any, shape: tuple[int, int], pattern: Array, *, signed: bool = False) -> Array:
+    """A given first factor, as a fresh array like ``pattern``."""
     F = to_numpy(F)
     if F.shape != shape:
         msg = f"{name} must have shape {shape}; got {F.shape}."
@@ -249,7 +263,19 @@ def check_factor(name: str, F: Any, shape: tuple[int, int], X: Matrix, *, signed
     if not np.isfinite(F).all() or ((F < 0).any() and not signed):
         msg = f"{name} must be finite and nonnegative: multiplicative updates keep the signs of their start."
         raise ValueError(msg)
-    return like(np.array(F), factor_pattern(X))
+    return like(np.array(F), pattern)
+
+
+def check_same_shape(estimator: Any, n: int, p: int) -> None:
+    """Refuse to continue the last fit with data of another shape."""
+    (k, last_p), last_n = estimator.components_.shape, estimator.embedding_.shape[0]
+    if (last_n, last_p, k) != (n, p, estimator.n_components):
+        msg = (
+            f"warm_start continues a fit of the same shape: the last one had {last_n} samples, "
+            f"{last_p} features and {k} components; now there are {n}, {p} and {estimator.n_components}. "
+            "Set warm_start=False, or use a new estimator."
+        )
+        raise ValueError(msg)
 
 
 def check_graph_parameters(graph: Any, n_neighbors: Any) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array
-from lognmf.core.data import InMemory
+from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES
 from lognmf.models.base import Auto, Init, Seed
@@ -104,5 +104,5 @@ class WeightedNMF(TermsModel):
     random_state: Seed = None
     verbose: int = 0
 
-    def _problem(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
+    def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return Problem(data, LOSSES["frobenius"](data))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from lognmf.core.arrays import Array, like, namespace, to_numpy, total
+from lognmf.core.arrays import Array, Elsewhere, like, namespace, to_numpy, total
 from lognmf.core.rule import Solution, State
 from lognmf.core.terms import PENALTIES
 from lognmf.core.terms.protocol import degree_of
@@ -98,25 +99,21 @@ class Ended:
         winners = np.arange(len(best)) * restarts + best
         return Ended(self.rule.take(winners), self.state.take(winners), self.solution), winners
 
-    def found(self) -> Found:
+    def found(self, *, residuals: bool = False) -> Found:
         """What the choice of weights needs of it; the rest can be forgotten."""
         problem, factors = self.rule.problem, self.rule.factors(self.state)
         value = to_numpy(problem.total(problem.fit.row_values, *factors))
-        return Found(State(*factors[:2]), value, to_numpy(self.squared_residuals()) ** 0.5)
+        norms = to_numpy(self.squared_residuals()) ** 0.5 if residuals else np.zeros((0, len(value)))
+        return Found(State(*factors[:2]), value, norms)
 
     def squared_residuals(self) -> Array:
         """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
-        problem, (U, V, XU) = self.rule.problem, self.rule.factors(self.state)
-        blocks = [
-            problem.fit.squared_residuals(block, U, V[rows, ...], XU[rows, ...])
-            for rows, block in problem.data.blocks()
-        ]
-        return namespace(U).concat(blocks, axis=0)
+        return self.rule.problem.squared_residuals(*self.rule.factors(self.state))
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Factors of a batch, with the value (B,) of their data term and the residuals (n, B) of the samples."""
+    """Factors of a batch, the value (B,) of their data term, and the residuals (n, B) if they are needed."""
 
     factors: State
     data_term: np.ndarray
@@ -160,7 +157,7 @@ class Weights:
             return found.factors, Weights(values)
         state = self._sparse(model, problem, fit, found, values, sides, loose)
         if "gamma" in self.auto:  # sparse factors have larger residuals
-            found = fit(state, values, loose).found()
+            found = fit(state, values, loose).found(residuals=True)
             state, values["gamma"] = found.factors, outlier_weights(problem, found.residuals)
         return state, Weights(values)
 
@@ -176,7 +173,7 @@ class Weights:
     ) -> State:
         """Put alpha and beta, as far as they are in ``sides``, into ``values``; factors near their fit."""
         U, V = found.factors.U, found.factors.V
-        costs = {"alpha": _cost(model.penalty, U), "beta": _cost(model.penalty, V)}
+        costs = {"alpha": _cost(model.penalty, U, U), "beta": _cost(model.penalty, V, U)}
         chosen = sides_of(U) if len(sides) == 2 else dict.fromkeys(sides, np.ones(len(found.data_term)))
         sparsity = np.sum([chosen[name] * costs[name] for name in chosen], axis=0)
         # Where the parts explain little, as in texts, a small share of the error is all that they explain.
@@ -240,17 +237,23 @@ def sides_of(U: Array) -> dict[str, np.ndarray]:
 def _without_parts(problem: Any, U: Array, V: Array) -> np.ndarray:
     """The data term (B,) of no parts at all or, where that is infinite, of one: sums of rows and columns."""
     if problem.fit.quadratic:
-        U, V = namespace(U).zeros_like(U), namespace(V).zeros_like(V)
+        U, V = 0 * U, V * 0
     else:
         ones = namespace(V).ones_like
         U, V = problem.data.t_times(ones(V[:, :, :1])), problem.data.times(ones(U[:, :, :1]))
         V = V / float(total(V[:, 0, 0], axis=0))
-    return to_numpy(problem.total(problem.fit.row_values, U, V, problem.fit.project(problem.data, U)))
+
+    return to_numpy(problem.total(partial(_projected_values, problem.fit), U, V, V))
 
 
-def _cost(penalty: str, F: Array) -> np.ndarray:
+def _projected_values(fit: Any, block: Any, U: Array, V: Array, _: Array) -> Array:
+    return fit.row_values(block, U, V, fit.project(block, U))
+
+
+def _cost(penalty: str, F: Array, pattern: Array) -> np.ndarray:
     """The penalty of a factor of every setting, with weight 1."""
-    return to_numpy(PENALTIES[penalty](like(np.ones(F.shape[1]), F)).value(F))
+    value = PENALTIES[penalty](like(np.ones(F.shape[1]), pattern)).value
+    return F.total(value) if isinstance(F, Elsewhere) else to_numpy(value(F))
 
 
 def sparsest(

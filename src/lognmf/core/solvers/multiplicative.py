@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import array_api_compat
 import numpy as np
 
 from lognmf.core.arrays import Array, kernels, like, namespace, without_subnormals
@@ -136,6 +137,11 @@ def multiply_mixed(F: Array, linear: Sequence[Halves], quadratic: Sequence[Halve
     return by_rows(multiplied, F)
 
 
+def _room(F: Array, n: int) -> Array:
+    """An array like ``F`` with ``n`` rows, to be filled."""
+    return namespace(F).empty((n, *F.shape[1:]), dtype=F.dtype, device=array_api_compat.device(F))
+
+
 @dataclass(frozen=True)
 class Multiplicative:
     """One iteration in the paper's order: S, then U, then V.
@@ -173,39 +179,59 @@ class Multiplicative:
         return self._pass(U, V)
 
     def step(self, state: State) -> State:
-        fit, on_U = self.problem.fit, self.problem.on_U
-        U, V, (_, kept, *sums) = state.U, state.V, state.aux
-        halves = [fit.halves_U(U, tuple(sums)), *(penalty.halves(U) for penalty in on_U)]
+        _, kept, *sums = state.aux
+        return self._pass(self.next_U(state.U, tuple(sums)), state.V, kept, state.U)
+
+    def next_U(self, U: Array, sums: tuple[Array, ...]) -> Array:
+        """The basis after its update, from the sums over all blocks."""
+        fit = self.problem.fit
+        halves = [fit.halves_U(U, sums), *(penalty.halves(U) for penalty in self.problem.on_U)]
         if self.unit_components:
-            new_U = multiply_on_sphere(U, halves, linear=not fit.quadratic)
-        else:
-            new_U = multiply(U, halves)
-        return self._pass(new_U, V, kept, U)
+            return multiply_on_sphere(U, halves, linear=not fit.quadratic)
+        return multiply(U, halves)
 
     def _pass(self, U: Array, V: Array, kept: Array | None = None, U_old: Array | None = None) -> State:
         """One pass over the data: the state of U and V, V updated if ``kept`` and ``U_old`` are given."""
-        fit, penalties = self.problem.fit, self.problem.on_V
-        on_V = [] if kept is None else [(penalty, penalty.halves(V)) for penalty in penalties]
-        blocks = []
+        on_V = [] if kept is None else [penalty.halves(V) for penalty in self.problem.on_V]
+        by_sample: list[Array] = []
+        sums: list[Array] = []
         for rows, block in self.problem.data.blocks():
-            codes, XU = V[rows, ...], fit.project(block, U)
-            if kept is not None:
-                own = fit.halves_V(block, U, codes, XU, kept[rows, :], U_old)
-                codes = self._updated(codes, own, [(penalty, of_rows(h, rows)) for penalty, h in on_V])
-            weights = fit.separate(block, U, codes, XU)
-            blocks.append((codes, XU, weights, *fit.sums(block, U, codes, weights)))
-        if len(blocks) == 1:
-            V, *aux = blocks[0]
-            return State(U, V, tuple(aux))
-        columns = list(zip(*blocks, strict=True))
-        concat = namespace(U).concat
-        V, *by_sample = (concat(parts, axis=0) for parts in columns[:3])
-        return State(U, V, (*by_sample, *(sum(parts[1:], parts[0]) for parts in columns[3:])))
+            own = None if kept is None else kept[rows, :]
+            part = self.pass_block(block, U, V[rows, ...], own, U_old, [of_rows(h, rows) for h in on_V])
+            if rows == slice(None):
+                return State(U, part[0], part[1:])
+            if not by_sample:
+                by_sample = [F[:0, ...] if F.shape[0] == 0 else _room(F, V.shape[0]) for F in part[:3]]
+            for whole, F in zip(by_sample, part[:3], strict=True):
+                if F.shape[0]:
+                    whole[rows, ...] = F
+            sums = [a + b for a, b in zip(sums, part[3:], strict=True)] if sums else list(part[3:])
+        return State(U, by_sample[0], (*by_sample[1:], *sums))
 
-    def _updated(self, V: Array, own: Halves, penalties: Sequence[tuple[Array, Halves]]) -> Array:
+    def pass_block(
+        self,
+        block: InMemory,
+        U: Array,
+        V: Array,
+        kept: Array | None,
+        U_old: Array | None,
+        on_V: Sequence[Halves],
+    ) -> tuple[Array, ...]:
+        """A block's part of a pass: its codes, ``X @ U``, inlier weights, and what it adds to the sums.
+
+        ``on_V`` are the halves of the penalties for the rows of the block.
+        """
+        fit, XU = self.problem.fit, self.problem.fit.project(block, U)
+        if kept is not None and U_old is not None:
+            V = self._updated(V, fit.halves_V(block, U, V, XU, kept, U_old), on_V)
+        weights = fit.separate(block, U, V, XU)
+        return V, XU, weights, *fit.sums(block, U, V, weights)
+
+    def _updated(self, V: Array, own: Halves, on_V: Sequence[Halves]) -> Array:
         """The codes of a block after their update."""
         if self.problem.fit.quadratic:
-            return multiply(V, [own, *(halves for _, halves in penalties)])
+            return multiply(V, [own, *on_V])
+        penalties = list(zip(self.problem.on_V, on_V, strict=True))
         quadratic = [halves for penalty, halves in penalties if penalty.quadratic]
         linear = [own, *(halves for penalty, halves in penalties if not penalty.quadratic)]
         return multiply_mixed(V, linear, quadratic) if quadratic else multiply(V, linear)

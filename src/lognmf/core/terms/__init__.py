@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, to_numpy
-from lognmf.core.data import InMemory
+from lognmf.core.data import Data
 from lognmf.core.terms.frobenius import Frobenius
 from lognmf.core.terms.kullback_leibler import KullbackLeibler
 from lognmf.core.terms.l1 import L1
@@ -24,8 +24,8 @@ ROW_NORMS: dict[str, Callable[[], RowNorm]] = {"l2log": L2Log, "l21": L21}
 """Norms of the outlier part, by the estimators' ``row_norm``."""
 
 
-LOSSES: dict[str, Callable[[InMemory], DataFit]] = {
-    "frobenius": lambda data: Frobenius() if data.M is None else Weighted(),
+LOSSES: dict[str, Callable[[Data], DataFit]] = {
+    "frobenius": lambda data: Weighted() if data.weights else Frobenius(),
     "kullback-leibler": lambda _: KullbackLeibler(),
 }
 """Data fits for data with or without weights of their entries, by the estimators' ``loss``."""

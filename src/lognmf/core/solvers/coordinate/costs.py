@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lognmf.core.arrays import gram, total
-from lognmf.core.data import InMemory, in_memory
+from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph, coloured, without_edges
 from lognmf.core.terms.l1 import L1
@@ -84,14 +84,14 @@ class Costs:
             return np.zeros(V.shape[1:])
         return self.work.roughness(V, *self.rows_of_V[2:5])
 
-    @functools.cached_property
-    def data(self) -> InMemory:
-        """The samples, all in memory."""
-        return in_memory(self.problem.data)
+    @property
+    def data(self) -> Data:
+        """The samples."""
+        return self.problem.data
 
     def squared_residuals(self, U: np.ndarray, V: np.ndarray, XU: np.ndarray) -> np.ndarray:
         """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
-        return self.problem.fit.squared_residuals(self.data, U, V, XU)
+        return self.problem.squared_residuals(U, V, XU)
 
     # The data term ---------------------------------------------------------------------
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from lognmf.core.arrays import gram
-from lognmf.core.data import InMemory
+from lognmf.core.data import Data
 
 POWER_STEPS = 3  # steps of the power method on the residual; the sweeps that follow do the rest
 
 
 def refilled(
-    data: InMemory, U: np.ndarray, V: np.ndarray, squared: np.ndarray, empty: np.ndarray, due: np.ndarray
+    data: Data, U: np.ndarray, V: np.ndarray, squared: np.ndarray, empty: np.ndarray, due: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """U and V with their ``empty`` components (B, k) filled, in the settings that are ``due`` (B,).
 
@@ -37,7 +37,7 @@ def refilled(
 
 
 def exchanged(
-    data: InMemory, U: np.ndarray, V: np.ndarray, squared: np.ndarray, rank: np.ndarray
+    data: Data, U: np.ndarray, V: np.ndarray, squared: np.ndarray, rank: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """U and V with one component of every setting replaced by the leading part of the residual.
 

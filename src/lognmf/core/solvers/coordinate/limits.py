@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from types import FunctionType
 
 import numpy as np
-import scipy.sparse as sp
 
-from lognmf.core.data import Data, InMemory
+from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.terms.laplacian import Laplacian
 from lognmf.core.terms.protocol import Penalty
@@ -44,15 +43,15 @@ def _refuses_data(data: Data) -> str | None:
     """Why coordinate descent cannot take the data; None if it can."""
     if find_spec("numba") is None:
         return 'solver="cd" needs numba: run pip install numba, or use solver="mu".'
-    if not isinstance(data, InMemory):
-        return 'solver="cd" needs all of X in memory: use solver="mu".'
-    X = data.X
-    if not isinstance(X, np.ndarray) and not sp.issparse(X):
+    if not hasattr(data, "t_times"):
+        return 'solver="cd" needs the codes in one process, and the blocks are on workers: use solver="mu".'
+    if not isinstance(data.pattern, np.ndarray):
         return (
-            f'solver="cd" works on NumPy arrays and SciPy sparse matrices; got a {type(X).__name__}. '
+            'solver="cd" works on NumPy arrays and SciPy sparse matrices; got a '
+            f"{type(data.pattern).__name__}. "
             'Use solver="mu", or bring X to NumPy first (a torch tensor by X.cpu().numpy()).'
         )
-    if data.M is not None:
+    if data.weights:
         return (
             'solver="cd" takes no missing or weighted entries (NaN, or a mask): use solver="mu", or fill '
             "them first."
