@@ -37,8 +37,10 @@ def clusters(n, p=200, k=20, seed=0):
     """Samples of k classes, each near a plane of six dimensions of its own."""
     rng = np.random.default_rng(seed)
     y, centres, planes = rng.integers(0, k, n), rng.random((k, p)), rng.normal(size=(k, 6, p))
-    X = centres[y] + 0.15 * np.einsum("nd,ndp->np", rng.normal(size=(n, 6)), planes[y])
-    return normalize(np.maximum(X, 0) + 0.05 * rng.random((n, p))), y
+    X, places = centres[y], 0.15 * rng.normal(size=(n, 6))
+    for own in range(k):
+        X[y == own] += places[y == own] @ planes[own]
+    return normalize(np.maximum(X, 0) + 0.05 * rng.random((n, p)), copy=False), y
 
 
 def mixtures(n, p=200, k=20, seed=0):

@@ -21,7 +21,8 @@ DIFFERENT = {
     "embedding_": {"CNMF": "with components_", "RMNMF": "with components_", "Semi-NMF": "with components_"},
     "init": {
         "RLS-NMF": "warns of the random start",
-        "LS-NMF": "the spectral start does not follow graph",
+        "NMF": "cannot be given a graph",
+        "WNMF": "cannot be given a graph",
         "CNMF": "starts B",
         "ONMF": "starts U from means",
         "RMNMF": "starts U from features",

@@ -35,8 +35,8 @@ def knn_graph(
     from differences.
 
     An approximate search compares every sample with those of nearby cells only, until at least 99 % of the
-    true neighbours of 1,000 of the samples are found. It has no random part: equal data have equal graphs. Up
-    to 12,288 samples, and wherever it would not be much cheaper, it is the exact one.
+    true neighbours of 1,000 of the samples are found. It has no random part: equal data have equal graphs.
+    Below 12,288 samples, and wherever it would not be much cheaper, it is the exact one.
 
     Equal samples are equal in the graph. Neighbours are sought among the distinct samples, and the copies of
     a sample share its edges evenly: an edge between samples of c and d copies has min(c, d) times its weight

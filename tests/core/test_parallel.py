@@ -216,3 +216,16 @@ def test_what_is_ignored_here_is_ignored_in_our_threads():
     with np.errstate(over="ignore"):
         squares = by_rows(lambda rows: F[rows] * F[rows], F)
     assert np.isinf(squares).all()
+
+
+@pytest.mark.parametrize(("count", "step"), [(0, 3), (7, 3), (9, 3), (2, 5)])
+def test_blocks_cover_everything_once(count, step):
+    seen, sizes = np.zeros(count), []
+
+    def work(own):
+        seen[own] += 1
+        sizes.append(own.stop - own.start)
+
+    parallel.in_blocks(work, count, step)
+    assert (seen == 1).all()
+    assert max(sizes, default=0) <= step

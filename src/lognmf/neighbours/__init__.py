@@ -18,7 +18,7 @@ METHODS = ("auto", "exact", "approximate")
 """Ways to find neighbours: "auto" is exact up to `EXACT_WORK`."""
 
 EXACT_WORK = 5e11
-"""n² (p + 100) of dense samples up to which "auto" is exact: five seconds on two cores."""
+"""n² (p + 100) of dense samples up to which "auto" is exact: some twelve seconds of one core."""
 
 DENSE_UP_TO = 1 << 20
 """Numbers up to which sparse samples are searched as dense ones: compiled loops take time to load."""
