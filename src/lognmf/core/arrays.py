@@ -273,20 +273,21 @@ def positive(M: Array) -> Array:
 def squared_row_norms(X: Matrix) -> Array:
     """``‖x_i‖²`` of every row, without a temporary of the size of ``X``."""
     if sp.issparse(X):
-        return _sparse_squared_row_norms(X.tocsr())
+        return sparse_squared_row_norms(X.tocsr())
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
     return namespace(X).linalg.vector_norm(X, axis=1) ** 2
 
 
-def _sparse_squared_row_norms(X: sp.csr_array) -> np.ndarray:
+def sparse_squared_row_norms(X: sp.csr_array, unit: float = 1.0) -> np.ndarray:
+    """``‖x_i / unit‖²`` of every row."""
     n = X.shape[0]
     squares = np.zeros(n, dtype=X.dtype)
     step = max(1, BLOCK_NUMBERS * n // (4 * max(1, X.nnz)))
     for start in range(0, n, step):
         ends = X.indptr[start : start + step + 1]
         filled = np.flatnonzero(np.diff(ends))
-        block = X.data[ends[0] : ends[-1]] ** 2
+        block = (X.data[ends[0] : ends[-1]] / unit) ** 2
         squares[start + filled] = np.add.reduceat(block, ends[filled] - ends[0]) if filled.size else 0
     return squares
 

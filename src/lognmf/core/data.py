@@ -22,6 +22,7 @@ from lognmf.core.arrays import (
     namespace,
     product,
     product_t,
+    sparse_squared_row_norms,
     squared_row_norms,
     take,
 )
@@ -125,6 +126,8 @@ class InMemory:
         """``‖x_i‖²`` of every sample, (n,)."""
         if self.unit == 1:
             return squared_row_norms(self.X)
+        if sp.issparse(self.X):
+            return sparse_squared_row_norms(self.X, self.unit)
         blocks = [squared_row_norms(self.rows(some)) for some in few_rows(self.X)]
         return namespace(blocks[0]).concat(blocks)
 

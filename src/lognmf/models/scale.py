@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, to_numpy, total
+from lognmf.core.arrays import Array, Matrix, sparse_squared_row_norms, to_numpy, total
 from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory, few_rows, in_memory
 from lognmf.parameters import check_positive
@@ -78,6 +78,8 @@ def row_squares(data: Data) -> tuple[np.ndarray, float]:
     size = 0.0 if 0 in values.shape else max(float(values.max()), -float(values.min()))
     if size == 0:
         return np.zeros(X.shape[0]), 1.0
+    if sp.issparse(X) and M is None and X.dtype == np.float64:
+        return sparse_squared_row_norms(X, size), size
     squares = [
         to_numpy(_row_sums(X[rows, :] / size, None if M is None else M[rows, :])) for rows in few_rows(X)
     ]
