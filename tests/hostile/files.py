@@ -1,5 +1,6 @@
 """Damaged and hand-made files: refused in a sentence, or read as what they hold."""
 
+import gzip
 import io
 import json
 import resource
@@ -14,7 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import anndata
+import h5py
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet
 import scipy.io
@@ -23,12 +27,12 @@ from PIL import Image
 
 from hostile.cases import Case, Defect, Kind
 from lognmf import PlainNMF, RobustLogSparseNMF, load_model, save_model
-from lognmf.cli.read import load
+from lognmf.cli.read import Reading, load
 from lognmf.persistence import _checksum
 
 X = np.random.default_rng(0).integers(1, 200, size=(12, 20)) * (np.arange(240).reshape(12, 20) % 3 > 0.0)
 SPARSE = ("csr", "csc", "coo", "bsr", "dia")
-CHECKED = ("model", "npz", *SPARSE, "zip")
+CHECKED = ("model", "npz", *SPARSE, "zip", "packed csv")
 """Formats with a checksum: numbers that only damage made are never read from them."""
 MOST_MEMORY = 1 << 20
 """Kilobytes by which no case may raise the memory of the process."""
@@ -45,6 +49,20 @@ def _pictures(folder: Path, ending: str) -> list[Path]:
         file.parent.mkdir(exist_ok=True)
         Image.fromarray(row.reshape(4, 5).astype(np.uint8)).save(file)
     return files
+
+
+def _write_tenx(path: Path) -> None:
+    M = sp.csr_array(X)
+    with h5py.File(path, "w") as file:
+        for name, values in {
+            "data": M.data,
+            "indices": M.indices,
+            "indptr": M.indptr,
+            "shape": (20, 12),
+        }.items():
+            file[f"matrix/{name}"] = values
+        file["matrix/barcodes"] = [f"s{i}" for i in range(12)]
+        file["matrix/features/id"] = file["matrix/features/name"] = [f"f{j}" for j in range(20)]
 
 
 @cache
@@ -67,6 +85,17 @@ def good(kind: str) -> bytes:
             scipy.io.mmwrite(path, sp.coo_array(X))
         elif kind == "csv":
             np.savetxt(path, X, delimiter=",", header=",".join(f"f{j}" for j in range(20)), comments="")
+        elif kind == "packed csv":
+            path.write_bytes(gzip.compress(good("csv")))
+        elif kind == "xlsx":
+            book = openpyxl.Workbook()
+            for row in [[f"f{j}" for j in range(20)], *X.tolist()]:
+                book.active.append(row)
+            book.save(path)
+        elif kind == "h5ad":
+            anndata.AnnData(X.astype(float)).write_h5ad(path)
+        elif kind == "10x":
+            _write_tenx(path)
         elif kind == "parquet":
             pa.parquet.write_table(pa.table({f"f{j}": X[:, j] for j in range(20)}), path)
         elif kind == "mat":
@@ -91,6 +120,10 @@ ENDINGS = {
     "npy": "npy",
     "mtx": "mtx",
     "csv": "csv",
+    "packed csv": "csv.gz",
+    "xlsx": "xlsx",
+    "h5ad": "h5ad",
+    "10x": "h5",
     "parquet": "parquet",
     "mat": "mat",
     "packed mat": "mat",
@@ -268,7 +301,7 @@ WAYS = {f"{way} in {kind}": (kind, way) for kind in ENDINGS for way in (*DAMAGES
 def _read(kind: str, path: Path) -> Any:
     if kind == "model":
         return load_model(path)
-    return load(str(path), None, None, None, [PlainNMF(2)], scale=False)[0]
+    return load(str(path), Reading(normalize=False), [PlainNMF(2)])[0]
 
 
 @cache
