@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import load_model, normalize
-from lognmf.cli.scaling import SCALINGS, Preparation
+from lognmf.cli.scaling import SCALINGS, Preparation, hint_at_scale
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 NAMES = list("abcdef")
@@ -80,6 +80,18 @@ def test_what_a_sample_below_the_smallest_becomes():
     preparation = Preparation(**SCALINGS["minmax"](X), unit=False)
     np.testing.assert_array_equal(preparation(X), [[0, 0], [1, 0]])
     np.testing.assert_array_equal(preparation(np.array([[0.0, 7.0]])), [[0, 2]])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_column_that_drowns_the_others_is_named(capsys, sparse):
+    X = np.ones((4, 3))
+    hint_at_scale(sp.csr_array(X) if sparse else X, None)
+    assert capsys.readouterr().err == ""
+    X[:, 2] = 100
+    hint_at_scale(sp.csr_array(X) if sparse else X, None)
+    assert "Hint: column 3 has 100% of the sum of squares" in capsys.readouterr().err
+    hint_at_scale(sp.csr_array(X) if sparse else X, ["a", "b", "c"])
+    assert "Hint: column 'c' has" in capsys.readouterr().err
 
 
 REFUSALS = {

@@ -112,15 +112,16 @@ SCALINGS: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 def hint_at_scale(X: Any, names: Sequence[str] | None) -> None:
     """Say so where one of several features has nearly all of the sum of squares."""
-    if sp.issparse(X):
-        squares = np.asarray(X.power(2).sum(axis=0)).reshape(-1)
+    if sp.issparse(X):  # a damaged file may promise more features than memory has room for
+        columns, place = np.unique(X.indices, return_inverse=True)
+        squares = np.bincount(place, X.data.astype(np.float64) ** 2, len(columns))
     else:
-        squares = np.nansum(X.astype(np.float64) ** 2, axis=0)
+        columns, squares = np.arange(X.shape[1]), np.nansum(X.astype(np.float64) ** 2, axis=0)
     total = squares.sum()
-    if len(squares) < 3 or not np.isfinite(total) or squares.max(initial=0) <= _DROWNS * total:
+    if X.shape[1] < 3 or not np.isfinite(total) or squares.max(initial=0) <= _DROWNS * total:
         return
     worst = int(squares.argmax())
-    which = f"{worst + 1}" if names is None else f"{names[worst]!r}"
+    which = f"{columns[worst] + 1}" if names is None else f"{names[columns[worst]]!r}"
     hint(
         f"column {which} has {squares[worst] / total:.0%} of the sum of squares, so all parts will be about "
         "it; --scale-features minmax brings the columns to one scale."
