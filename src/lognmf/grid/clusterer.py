@@ -24,6 +24,7 @@ from lognmf.grid.components import most_modular
 from lognmf.grid.plan import check_clusters, check_model, place
 from lognmf.grid.tune import default_grid, tune
 from lognmf.grid.vote import alike, vote
+from lognmf.models.readable import Readable
 from lognmf.models.starts import NEIGHBOURS, near_clusters
 from lognmf.models.validation import Samples, check_graph_parameters, check_samples, read_samples
 from lognmf.neighbours import distinct_rows
@@ -52,7 +53,7 @@ EFFORTS = {"quick": 1, "grid": 3}
 """Numbers of seeds by effort."""
 
 
-class NMFClustering(ClusterMixin, BaseEstimator):
+class NMFClustering(Readable, ClusterMixin, BaseEstimator):
     """Clusters of the samples, chosen without labels, and a nonnegative factorisation that goes with them.
 
     The samples are clustered by spectral clustering of three neighbour graphs, and by k-means in the space of

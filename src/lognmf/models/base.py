@@ -25,6 +25,7 @@ from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.engine import Fits, draw, fit_batch
 from lognmf.models.on_workers import Remote
+from lognmf.models.readable import Readable
 from lognmf.models.remote_samples import encoded
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
@@ -42,7 +43,7 @@ Auto = Literal["auto"]
 
 
 class FactorModel(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+    Readable, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
     """A factorisation ``X ≈ V Uᵀ``: validation, fitted attributes, codes of new samples.
 

@@ -59,12 +59,34 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
             "This needs all of X in memory, and X is in blocks of rows: give a NumPy array or a SciPy matrix."
         )
         raise TypeError(msg)
+    if _is_anndata(X):
+        X, source = _of_anndata(X)
     data = converted(X, mask, estimator)
     X = data.X
     values = X.data if sp.issparse(X) else X
     empty = sp.issparse(X) and X.nnz == 0
     smallest, largest = (0.0, 0.0) if empty else (float(values.min()), float(values.max()))
     return Samples(data, smallest, largest, mask is not None, source)
+
+
+def _is_anndata(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names")
+
+
+def _of_anndata(cells: Any) -> tuple[Any, Any]:
+    """The matrix of an AnnData object, and an empty table with the names of its variables."""
+    import pandas  # anndata needs it
+
+    if cells.isbacked:
+        msg = (
+            f"X is an AnnData object on disk: give lognmf.in_blocks({str(cells.filename)!r}), which reads it "
+            "block by block, or X.to_memory()."
+        )
+        raise TypeError(msg)
+    if cells.X is None:
+        msg = "X is an AnnData object without a matrix X: give one of its layers, X.layers[name]."
+        raise ValueError(msg)
+    return cells.X, pandas.DataFrame(columns=cells.var_names.astype(str))
 
 
 def converted(X: Any, mask: Any = None, estimator: Any = None) -> InMemory:

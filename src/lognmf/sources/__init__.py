@@ -119,6 +119,8 @@ def as_source(X: Any) -> RowBlocks | None:
     if isinstance(X, RowBlocks):
         return X
     apart = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > BLOCK_BYTES
+    if hasattr(X, "var_names"):  # AnnData itself, not one of its matrices on disk
+        return None
     return from_array(X, None) if apart or library(X) in ("dask", "zarr", "h5py", "anndata") else None
 
 
