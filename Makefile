@@ -36,6 +36,9 @@ bench: .venv/.dev  ## speed and memory against their floors, in one run
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/grid.py
+	$(BIN)/python benchmarks/scale.py graph text
+	$(BIN)/python benchmarks/products.py sparse transform busy
+	$(BIN)/python benchmarks/blocks.py
 
 clean:
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
