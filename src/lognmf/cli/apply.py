@@ -102,6 +102,8 @@ def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, An
         msg = f"{results} is no result folder of lognmf fit or lognmf cluster: give one that holds {MODEL}."
         raise ValueError(msg)
     model, preparation = load_model(results / MODEL), Preparation.load(results / PREPARATION)
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_  # the preparation has matched the columns by then
     given = reading(context)
     data = read_data(file, given, resize=size_of("--resize", given.resize))
     X = preparation.in_order(data.X, data.feature_names, file)

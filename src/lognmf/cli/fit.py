@@ -99,6 +99,14 @@ def fit(
     normalize: options.Scale = True,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Read npy, zarr, h5, h5ad and parquet files larger than this in blocks of rows.",
+            show_default="half of the memory",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL")
     ] = None,
@@ -123,6 +131,7 @@ def fit(
     with interruptible():
         from lognmf.cli import show
         from lognmf.cli.folder import check_folder
+        from lognmf.cli.large import load_in_blocks, memory_in_bytes
         from lognmf.cli.read import load, reading
         from lognmf.cli.write import Run, summarize, write_results
         from lognmf.clustering import cluster
@@ -133,7 +142,12 @@ def fit(
             estimator, tuned = _estimator(name, given | {"n_components": ks[0]}), None
             grid = _grid(estimator, name, given) if tune else None
             folder = check_folder(out or options.default_folder(file, name), force=force)
-            data, source, scaled = load(file, reading(context), [estimator])
+            large = load_in_blocks(file, reading(context), memory_in_bytes(memory))
+            if large is not None and (len(ks) > 1 or tune or not estimator._blocks):
+                asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
+                msg = f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory."
+                raise ValueError(msg)
+            data, source, scaled = large or load(file, reading(context), [estimator])
             if len(ks) > 1:
                 choice = _choose(components, ks, data.X, seed, console)
                 estimator.set_params(n_components=choice.best)

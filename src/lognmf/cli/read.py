@@ -302,6 +302,13 @@ def _read_labels(labels: str, path: Any) -> np.ndarray:
     return np.array([row[0] for row in rows], dtype=str)
 
 
+def read_labels(labels: str, shape: tuple[int, int], path: Any) -> np.ndarray:
+    """One label per sample, from a file."""
+    y = _read_labels(labels, path)
+    _check_labels(y, shape, labels, path)
+    return y
+
+
 def _label_lines(path: Path) -> list[list[str]]:
     text = path.read_text(encoding="utf-8-sig").rstrip().splitlines()
     rows = csv.reader(text) if path.suffix.lower() == ".csv" else ([line] for line in text)

@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,13 +85,29 @@ def _tree(path: Path, rows: int | None, key: str | None, opened: Callable[[Path]
     with _told(path), opened(path) as root:
         node, key = _node(root, key)
         at = partial(_at, path, key, opened)
-        if hasattr(node, "keys"):
-            return _sparse(node, at, rows)
-        check_two_axes(node.shape)
-        check_numbers(node)
-        chunk = node.chunks[0] if node.chunks else 1
-        edges = even_edges(node.shape[0], most_rows(rows, node.shape[1], node.dtype), chunk)
-        return RowBlocks(tuple(node.shape), float_type(node.dtype), edges, partial(_dense_rows, at))
+        blocks = _sparse(node, at, rows) if hasattr(node, "keys") else _dense(node, at, rows)
+        return replace(blocks, feature_names=_variables(root, blocks.shape[1]))
+
+
+def _variables(root: Any, p: int) -> tuple[str, ...] | None:
+    """Names of the variables, where AnnData stores them."""
+    if not hasattr(root, "keys") or "var" not in root or not hasattr(root["var"], "keys"):
+        return None
+    index = str(root["var"].attrs.get("_index", "_index"))
+    if index not in root["var"]:
+        return None
+    names = root["var"][index]
+    words = tuple(map(str, (names.asstr() if hasattr(names, "asstr") else names)[:]))
+    return words if len(words) == p else None
+
+
+def _dense(node: Any, at: Callable[[], Any], rows: int | None) -> RowBlocks:
+    """Rows of a dense array."""
+    check_two_axes(node.shape)
+    check_numbers(node)
+    chunk = node.chunks[0] if node.chunks else 1
+    edges = even_edges(node.shape[0], most_rows(rows, node.shape[1], node.dtype), chunk)
+    return RowBlocks(tuple(node.shape), float_type(node.dtype), edges, partial(_dense_rows, at))
 
 
 def _node(root: Any, key: str | None) -> tuple[Any, str]:

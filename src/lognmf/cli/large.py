@@ -1,0 +1,78 @@
+"""Data that need more memory than a command may use: read in blocks of rows, whenever a fit needs them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lognmf.cli.read import Reading, read_labels
+from lognmf.cli.scaling import SCALINGS, Preparation
+from lognmf.datasets import Dataset
+from lognmf.reading import printable
+from lognmf.sources import RowBlocks, in_blocks
+from lognmf.sources.on_disk import READERS
+from lognmf.sources.rows import BLOCK_BYTES
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BLOCKS = 8
+"""Blocks that the memory must hold: two at a time, and room for factors and temporaries."""
+
+
+def memory_in_bytes(text: str | None) -> int:
+    """Bytes from a text like 2GB; by default half of the machine's memory."""
+    if text is None:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    match = re.fullmatch(r"([\d.]+) ?([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    try:
+        found = 0 if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
+    except ValueError:
+        found = 0
+    if found < 1:
+        msg = f"--memory must be a size like 500MB or 2GB; got {text!r}."
+        raise ValueError(msg)
+    return found
+
+
+def load_in_blocks(
+    file: str, given: Reading, memory: int
+) -> tuple[Dataset, dict[str, Any], Preparation] | None:
+    """As `read.load`, in blocks of rows; None where the data fit into so many bytes or cannot be cut."""
+    path = Path(file)
+    if path.suffix.lower() not in READERS or not path.exists():
+        return None
+    if _bytes_of(path) <= memory and not (path.suffix.lower() == ".parquet" and path.is_dir()):
+        return None
+    how = given.scale_features
+    refused = {"--transpose": given.transpose, "--index": given.index, "--resize": given.resize}
+    refused[f"--scale-features {how}"] = how not in (None, "log1p")
+    if wrong := next((option for option, asked in refused.items() if asked), None):
+        msg = f"{wrong} needs all of {file} in memory: leave it out, or raise --memory ({memory} bytes)."
+        raise ValueError(msg)
+    key = None if given.layer is None else f"layers/{given.layer}"
+    source = in_blocks(path, key=key)
+    if memory // _BLOCKS < BLOCK_BYTES:
+        rows = memory // _BLOCKS // max(1, source.shape[1] * source.dtype.itemsize)
+        source = in_blocks(path, rows=max(1, rows), key=key)
+    scales = {} if how is None else SCALINGS[how](None)
+    preparation = Preparation(source.feature_names, **scales, unit=given.normalize)
+    X = RowBlocks(
+        source.shape,
+        source.dtype,
+        source.edges,
+        lambda start, stop: preparation(source.read(slice(start, stop))),
+        source.feature_names,
+    )
+    title = printable(path.stem)
+    data = Dataset(X, None, title, title, feature_names=source.feature_names)
+    if given.labels is not None:
+        data = replace(data, y=read_labels(given.labels, source.shape, file))
+    return data, {"path": str(path.resolve()), "bytes": _bytes_of(path)}, preparation
+
+
+def _bytes_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)

@@ -1,0 +1,104 @@
+"""Files that need more memory than is allowed are fitted in blocks of rows."""
+
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse as sp
+import zarr
+from anndata import AnnData
+
+from lognmf import LogSparseNMF, load_model, normalize
+from lognmf.cli import large
+from lognmf.cli.large import memory_in_bytes
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+NAMES = [f"f{j}" for j in range(6)]
+FIT = ["-k", 3, "--model", "ls-nmf", "--memory", "1kB", "--out", "r"]
+
+
+@pytest.fixture(autouse=True)
+def X(tmp_path, monkeypatch, rng):
+    """Files of 60 × 6 numbers, 2.9 kB."""
+    monkeypatch.chdir(tmp_path)
+    X = np.eye(3)[np.arange(60) % 3].repeat(2, axis=1) + rng.random((60, 6)) / 5
+    np.save("x.npy", X)
+    zarr.create_array("x.zarr", data=X, chunks=(10, 6))
+    AnnData(X, var=pandas.DataFrame(index=NAMES), layers={"log": sp.csr_matrix(X)}).write_h5ad("x.h5ad")
+    (tmp_path / "x.parquet").mkdir()
+    for part in range(3):
+        frame = pandas.DataFrame(X[20 * part : 20 * part + 20], columns=NAMES)
+        frame.to_parquet(tmp_path / "x.parquet" / f"{part}.parquet")
+    (tmp_path / "kinds.txt").write_text("\n".join("uvw" * 20))
+    return X
+
+
+@pytest.mark.parametrize("file", ["x.npy", "x.zarr", "x.h5ad", "x.parquet"])
+def test_the_fit_is_that_of_memory(run, X, monkeypatch, file):
+    blocks = []
+    build = large.in_blocks
+    monkeypatch.setattr(large, "in_blocks", lambda *a, **k: blocks.append(build(*a, **k)) or blocks[-1])
+    code, _, err = run("fit", file, *FIT, "--labels", "kinds.txt")
+    assert code == 0, err
+    assert len(blocks[-1].edges) > 3
+    expected = LogSparseNMF(3, random_state=0).fit(normalize(X))
+    model = load_model("r/model.npz")
+    np.testing.assert_allclose(model.components_, expected.components_, atol=1e-8)
+    np.testing.assert_allclose(model.embedding_, expected.embedding_, atol=1e-8)
+    parts = pandas.read_csv("r/parts.csv")
+    numbers = [f"feature {j}" for j in range(6)]
+    assert parts["feature"].tolist() == (NAMES if file in ("x.h5ad", "x.parquet") else numbers)
+    assert json.loads(Path("r/summary.json").read_text())["results"]["accuracy"] == 1
+    assert run("transform", "r", "x.npy")[0] == 0
+    np.testing.assert_allclose(pandas.read_csv("x-codes.csv").iloc[:, 1:], expected.embedding_, atol=1e-6)
+
+
+def test_small_files_are_read_whole(run, monkeypatch):
+    monkeypatch.setattr(large, "in_blocks", lambda *_, **__: pytest.fail("blocks"))
+    assert run("fit", "x.npy", "-k", 2, "--model", "nmf", "--memory", "1 MB", "--out", "r")[0] == 0
+    assert run("fit", "x.zarr", "-k", 2, "--model", "nmf", "--out", "s")[0] == 0
+
+
+def test_a_layer_and_logarithms(run, X):
+    code, _, err = run("fit", "x.h5ad", *FIT, "--layer", "log", "--scale-features", "log1p", "--no-normalize")
+    assert code == 0, err
+    expected = LogSparseNMF(3, random_state=0).fit(sp.csr_array(np.log1p(X)))
+    np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--tune"], "--tune needs all of x.npy in memory"),
+        (["--transpose"], "--transpose needs all of x.npy in memory: leave it out, or raise --memory"),
+        (["--scale-features", "minmax"], "--scale-features minmax needs all of x.npy in memory"),
+        (["--memory", "much"], "--memory must be a size like 500MB or 2GB; got 'much'."),
+        (["--model", "onmf"], "--model onmf needs all of x.npy in memory"),
+        (["--labels", "few.txt"], "There are 2 labels in few.txt for the 60 samples of x.npy"),
+    ],
+)
+def test_refused_in_a_sentence(run, tmp_path, arguments, sentence):
+    (tmp_path / "few.txt").write_text("u\nv\n")
+    code, out, err = run("fit", "x.npy", *FIT, *arguments)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_block_that_cannot_be_used_is_named(run, X):
+    X[33, 2] = -1
+    with h5py.File("x.h5", "w") as file:
+        file["X"] = X
+    code, _, err = run("fit", "x.h5", *FIT)
+    assert code == 2
+    assert "Negative values in data passed to LogSparseNMF" in err
+    assert "rows 32 to 33" in err, err
+
+
+@pytest.mark.parametrize(("text", "size"), [("2GB", 2e9), ("1.5 kB", 1500), ("7", 7), ("3MiB", 3e6)])
+def test_sizes(text, size):
+    assert memory_in_bytes(text) == size
+    assert memory_in_bytes(None) > 1e8
