@@ -177,7 +177,7 @@ def _in_threads(work: Callable[[int], None], parts: range) -> None:
             work(part)
 
     try:
-        list(_workers().map(worker, parts))
+        list(_workers(own_threads()).map(worker, parts))
     except RuntimeError as error:
         # No thread can be started any more when the interpreter shuts down.
         if "shutdown" not in str(error):
@@ -187,8 +187,8 @@ def _in_threads(work: Callable[[int], None], parts: range) -> None:
 
 
 @functools.cache
-def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=own_threads(), thread_name_prefix="lognmf")
+def _workers(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=count, thread_name_prefix="lognmf")
 
 
 def own_threads() -> int:
