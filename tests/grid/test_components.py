@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import choose_components
+from lognmf import choose_components, knn_graph
+from lognmf.grid import graph_evidence
 from lognmf.grid.held_out import draw_entries
 from lognmf.grid.recommendations import RECOMMENDATIONS
 
@@ -173,3 +174,15 @@ def test_too_few_samples_for_a_gap():
 
 def test_constant_data_need_one_component():
     assert choose_components(np.ones((12, 8)), range(1, 4), random_state=0).best == 1
+
+
+def test_eigenvalues_of_a_large_graph_in_pieces(rng, monkeypatch):
+    """Three pieces have the eigenvalue 1 three times, and the gap is after the third."""
+    X = np.repeat(np.eye(3), 200, axis=0) * 100 + rng.random((600, 3))
+    W = knn_graph(X, 5)
+    exact = graph_evidence.graph_evidence(W, [2, 3, 4], with_modularity=True, random_state=0)
+    monkeypatch.setattr(graph_evidence, "DENSE", 10)
+    monkeypatch.setattr(graph_evidence, "LARGE", 10)
+    large = graph_evidence.graph_evidence(W, [2, 3, 4], with_modularity=True, random_state=0)
+    np.testing.assert_allclose(large["eigengap"], exact["eigengap"], atol=2e-3)
+    np.testing.assert_allclose(large["modularity"][1], exact["modularity"][1], atol=1e-9)

@@ -15,6 +15,7 @@ from lognmf.clustering.kmeans import cluster
 from lognmf.core.parallel import limited
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.metrics import modularity
+from lognmf.models.starts import LARGE, filtered_vectors
 
 DENSE = 2000
 """Number of samples up to which all eigenvalues are found at once, which never fails."""
@@ -56,6 +57,10 @@ def _leading(W: sp.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:
     if n <= DENSE:
         with limited():  # where other programs use the cores, a second thread costs many times what it saves
             values, vectors = scipy.linalg.eigh(walk.toarray(), subset_by_index=[n - count, n - 1])
+    elif n > LARGE:
+        # Lanczos iterations miss eigenvalues that are equal, as those of a graph in pieces are.
+        vectors = filtered_vectors(walk, count, degree, np.random.RandomState(ARPACK_SEED))
+        values = np.einsum("ij,ij->j", vectors, walk @ vectors)
     else:
         try:
             values, vectors = eigsh(walk, count, which="LA", v0=scale, rng=ARPACK_SEED)

@@ -174,7 +174,7 @@ def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState)
     scale = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
     walk = sp.csr_array(W.multiply(scale[:, None]).multiply(scale))
     if W.shape[0] > LARGE:
-        return _filtered(walk, k, degree, rng) * scale[:, None]
+        return filtered_vectors(walk, k, degree, rng) * scale[:, None]
     first = rng.uniform(-1, 1, W.shape[0])
     plain = {"A": walk, "which": "LA"}
     inverse = {"A": sp.csc_array(walk), "sigma": 1 + SHIFT, "which": "LM"}
@@ -188,7 +188,9 @@ def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState)
     return vectors * scale[:, None]
 
 
-def _filtered(walk: sp.csr_array, k: int, degree: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+def filtered_vectors(
+    walk: sp.csr_array, k: int, degree: np.ndarray, rng: np.random.RandomState
+) -> np.ndarray:
     """Nearly the k leading eigenvectors (n, k) of a walk, by polynomials that amplify them.
 
     Some more vectors than k are filtered together. The least of their eigenvalues tells what is to be damped
