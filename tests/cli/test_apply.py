@@ -75,6 +75,14 @@ def test_sparse_samples(run, frame):
     assert clusters.tolist() == pandas.read_csv("r/labels.csv")["cluster"].tolist()
 
 
+def test_names_that_come_twice():
+    X, same = np.arange(6.0).reshape(2, 3), Preparation(("a", "a", "b"))
+    np.testing.assert_array_equal(same.in_order(X, ("a", "a", "b"), "x.csv"), X)
+    with pytest.raises(ValueError, match=r"x\.csv has several features called 'a'"):
+        Preparation(("a", "b")).in_order(X, ("a", "a", "b"), "x.csv")
+    np.testing.assert_array_equal(Preparation(("b", "a")).in_order(X, ("a", "c", "b"), "x"), X[:, [2, 0]])
+
+
 def test_what_a_sample_below_the_smallest_becomes():
     X = np.array([[1.0, 5.0], [3.0, 5.0]])
     preparation = Preparation(**SCALINGS["minmax"](X), unit=False)

@@ -69,6 +69,23 @@ def test_a_layer_and_logarithms(run, X):
     np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-8)
 
 
+def test_the_raw_counts_names_and_shapes(run, X, tmp_path):
+    cells = AnnData(X, var=pandas.DataFrame(index=NAMES))
+    cells.raw = cells.copy()
+    cells.X = X[:, ::-1].copy()
+    cells.write_h5ad("raw.h5ad")
+    assert run("fit", "raw.h5ad", *FIT, "--layer", "raw")[0] == 0
+    expected = LogSparseNMF(3, random_state=0).fit(normalize(X))
+    np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-8)
+    (tmp_path / "names.txt").write_text("\n".join("uvwxyz"))
+    more = ["--features", "names.txt", "--image-shape", "2x3", "--force"]
+    assert run("fit", "x.npy", *FIT, *more)[0] == 0
+    assert pandas.read_csv("r/parts.csv")["feature"].tolist() == list("uvwxyz")
+    assert json.loads(Path("r/summary.json").read_text())["settings"]["image_shape"] == [2, 3]
+    code, _, err = run("fit", "x.npy", *FIT, "--image-shape", "2x2", "--force")
+    assert (code, "2x2 has 4 pixels" in err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

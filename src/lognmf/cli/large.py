@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lognmf.cli.read import Reading, read_labels
+from lognmf.cli.formats.cells import RAW
+from lognmf.cli.read import Reading, named_by_file, read_labels, shaped
 from lognmf.cli.scaling import SCALINGS, Preparation
 from lognmf.datasets import Dataset
 from lognmf.reading import printable
@@ -51,25 +52,26 @@ def load_in_blocks(
     if wrong := next((option for option, asked in refused.items() if asked), None):
         msg = f"{wrong} needs all of {file} in memory: leave it out, or raise --memory ({memory} bytes)."
         raise ValueError(msg)
-    key = None if given.layer is None else f"layers/{given.layer}"
+    key = {None: None, RAW: f"{RAW}/X"}.get(given.layer, f"layers/{given.layer}")
     source = in_blocks(path, key=key)
     if memory // _BLOCKS < BLOCK_BYTES:
         rows = memory // _BLOCKS // max(1, source.shape[1] * source.dtype.itemsize)
         source = in_blocks(path, rows=max(1, rows), key=key)
+    title = printable(path.stem)
+    data = Dataset(source, None, title, title, feature_names=source.feature_names)
+    data = shaped(named_by_file(data, given, file), given, file)
+    if given.labels is not None:
+        data = replace(data, y=read_labels(given.labels, source.shape, file))
     scales = {} if how is None else SCALINGS[how](None)
-    preparation = Preparation(source.feature_names, **scales, unit=given.normalize)
+    preparation = Preparation(data.feature_names, **scales, unit=given.normalize)
     X = RowBlocks(
         source.shape,
         source.dtype,
         source.edges,
         lambda start, stop: preparation(source.read(slice(start, stop))),
-        source.feature_names,
+        data.feature_names,
     )
-    title = printable(path.stem)
-    data = Dataset(X, None, title, title, feature_names=source.feature_names)
-    if given.labels is not None:
-        data = replace(data, y=read_labels(given.labels, source.shape, file))
-    return data, {"path": str(path.resolve()), "bytes": _bytes_of(path)}, preparation
+    return replace(data, X=X), {"path": str(path.resolve()), "bytes": _bytes_of(path)}, preparation
 
 
 def _bytes_of(path: Path) -> int:

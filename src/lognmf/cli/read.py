@@ -76,8 +76,12 @@ def load(file: str, given: Reading, estimators: Iterable[Any]) -> tuple[Dataset,
 
 def read(file: str, given: Reading) -> Dataset:
     """The data as they are in the file."""
-    shape, size = size_of("--image-shape", given.image_shape), size_of("--resize", given.resize)
-    data = read_data(file, given, resize=size)
+    return shaped(read_data(file, given, resize=size_of("--resize", given.resize)), given, file)
+
+
+def shaped(data: Dataset, given: Reading, file: str) -> Dataset:
+    """The same with the height and width of its pictures, if they are given."""
+    shape = size_of("--image-shape", given.image_shape)
     if shape is None:
         return data
     pixels = shape[0] * shape[1]
@@ -134,9 +138,14 @@ def read_data(
         data = replace(data, y=_read_labels(wanted, path), class_names=None)
     if data.y is not None:
         _check_labels(data.y, data.X.shape, wanted or "its labels", path)
-    if given.features is not None and Path(given.features).is_file():
-        data = replace(data, feature_names=_names(Path(given.features), data.X.shape[1], path))
-    return data
+    return named_by_file(data, given, path)
+
+
+def named_by_file(data: Dataset, given: Reading, path: Any) -> Dataset:
+    """The same with names of the features from a file, if one is given."""
+    if given.features is None or not Path(given.features).is_file():
+        return data
+    return replace(data, feature_names=_names(Path(given.features), data.X.shape[1], path))
 
 
 def _hint_at_cells(path: Path, given: Reading) -> None:

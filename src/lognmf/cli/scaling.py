@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,8 +60,12 @@ class Preparation:
 
     def in_order(self, X: Any, names: Sequence[str] | None, path: str | os.PathLike[str]) -> Any:
         """The features of new samples, in the order of those of the fit where both have names."""
-        if self.feature_names is None or names is None:
+        if self.feature_names is None or names is None or tuple(names) == self.feature_names:
             return X
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            msg = f"{path} has several features called {twice!r}, so columns cannot be matched by name."
+            raise ValueError(msg)
         place = {name: j for j, name in enumerate(names)}
         lost = [name for name in self.feature_names if name not in place]
         if lost:

@@ -28,7 +28,7 @@ from lognmf.cli.formats.shared import (
 from lognmf.datasets import Dataset
 from lognmf.reading import check_unpacked
 
-_RAW = "raw"
+RAW = "raw"
 """The layer that AnnData keeps apart from the others."""
 
 
@@ -44,8 +44,7 @@ def is_zarr(folder: Path) -> bool:
 
 def read_tenx_folder(folder: Path, asked: Asked) -> Dataset:
     """Cells × genes from the matrix of genes × cells, with the names beside it."""
-    matrix = _beside(folder, "matrix.mtx")
-    assert matrix is not None  # `is_tenx` has seen it
+    matrix = _beside(folder, "matrix.mtx") or folder / "matrix.mtx"  # gone since `is_tenx` saw it
     with parsing(matrix):
         X = load_mtx(matrix).T
     genes = _first_of(_beside(folder, "features.tsv"), _beside(folder, "genes.tsv"))
@@ -121,8 +120,8 @@ def read_zarr(folder: Path, asked: Asked) -> Dataset:
 def from_anndata(cells: Any, asked: Asked, path: Path) -> Dataset:
     """X, or a layer, of an AnnData object with the names of its observations and variables."""
     kept = cells
-    elsewhere = [*cells.layers, *([_RAW] if cells.raw is not None else [])]
-    if asked.layer == _RAW and cells.raw is not None:
+    elsewhere = [*cells.layers, *([RAW] if cells.raw is not None else [])]
+    if asked.layer == RAW and cells.raw is not None:
         kept = cells.raw
         X = kept.X
     elif asked.layer is None:
