@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 
-def kernels(penalty):
-    """The loops for ``penalty``, as `compiled.kernels` gives them."""
+def loops(penalty):
+    """The loops for ``penalty``, as `compiled.loops` gives them."""
     loops = (sweep, sphere_sweep, penalty_sum, scale_derivatives)
     return SimpleNamespace(**{loop.__name__: partial(loop, penalty) for loop in loops})
 

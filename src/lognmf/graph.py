@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,16 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import is_torch, squared_row_norms, to_numpy, with_small_indices
+from lognmf.core.arrays import (
+    is_torch,
+    on_cpu,
+    on_gpu,
+    rows_of,
+    squared_row_norms,
+    stored_values,
+    to_numpy,
+    with_small_indices,
+)
 from lognmf.neighbours import METHODS, Neighbours, find_neighbours
 from lognmf.parameters import check_choice, check_integer, check_sparse
 
@@ -76,23 +86,7 @@ def knn_graph(
            [1., 0., 1.],
            [0., 1., 0.]])
     """
-    from sklearn.utils import check_array
-
-    if is_torch(X):
-        X = to_numpy(X)
-    check_sparse("X", X)
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
-    values = X.data if sp.issparse(X) else X
-    largest = float(max(values.max(), -values.min())) if values.size else 0.0
-    if largest > float(np.sqrt(np.finfo(X.dtype).max / (16 * X.shape[1]))):
-        msg = (
-            f"X is too large for distances in {X.dtype}: the square of its largest entry {largest:.3g} "
-            "overflows. Divide X by a constant."
-        )
-        raise ValueError(msg)
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = _checked(X)
     n = X.shape[0]
     check_integer("n_neighbors", n_neighbors, 1)
     if n_neighbors >= n:
@@ -104,6 +98,32 @@ def knn_graph(
     check_choice("weighting", weighting, WEIGHTINGS)
     check_choice("method", method, METHODS)
     return _graph_of(X, find_neighbours(X, int(n_neighbors), method), weighting)
+
+
+def _checked(X: Any) -> Any:
+    """Finite samples that can be squared, on the GPU or in NumPy; sparse ones in canonical format."""
+    from sklearn.utils import check_array
+
+    if on_gpu(X):
+        X = X if X.dtype.is_floating_point and X.element_size() >= 4 else X.float()
+        check_array(to_numpy(stored_values(X).sum().reshape(1, 1)), input_name="X")  # NaN if any entry is
+    else:
+        X = on_cpu(X) if is_torch(X) else X
+        check_sparse("X", X)
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    values = stored_values(X)
+    dtype = to_numpy(values[:1]).dtype
+    largest = 0.0 if 0 in values.shape else float(max(values.max(), -values.min()))
+    if largest > float(np.sqrt(np.finfo(dtype).max / (16 * X.shape[1]))):
+        msg = (
+            f"X is too large for distances in {dtype}: the square of its largest entry {largest:.3g} "
+            "overflows. Divide X by a constant."
+        )
+        raise ValueError(msg)
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 class Graphs:
@@ -139,7 +159,7 @@ class Graphs:
         if count in self._known:
             return self._known[count]
         if (count, graph) not in self._knn:
-            self._knn[count, graph] = _graph_of(self._numpy(), self.neighbours(count, graph), "binary")
+            self._knn[count, graph] = _graph_of(self._samples, self.neighbours(count, graph), "binary")
         return self._knn[count, graph]
 
     def shared(self, n_neighbors: int) -> sp.csr_array:
@@ -159,7 +179,7 @@ class Graphs:
         graph, count = self._meant(graph), self._possible(n_neighbors)
         if graph not in self._found or self._found[graph][0] < count:
             began = time.perf_counter()
-            self._found[graph] = count, find_neighbours(self._numpy(), count, SEARCHES[graph])
+            self._found[graph] = count, find_neighbours(self._samples, count, SEARCHES[graph])
             if self.verbose:
                 self._tell(self._found[graph][1], time.perf_counter() - began)
         return self._found[graph][1].fewer(count)
@@ -172,8 +192,10 @@ class Graphs:
         n, k = len(found.group), found.nearest.shape[1]
         print(f"{k} neighbours of {n} samples found {how}, {seconds:.1f} s", file=sys.stderr)  # noqa: T201
 
-    def _numpy(self) -> Any:
-        return to_numpy(self.X) if is_torch(self.X) else self.X
+    @functools.cached_property
+    def _samples(self) -> Any:
+        """X where its neighbours are searched: on its GPU, or in NumPy."""
+        return self.X if on_gpu(self.X) else on_cpu(self.X)
 
     def given(self, W: Any) -> sp.csr_array:
         """A graph that a user gave, checked: symmetric, nonnegative, finite, n×n."""
@@ -215,7 +237,10 @@ def check_graph(W: Any, n: int) -> sp.csr_array:
 def _graph_of(X: Any, found: Neighbours, weighting: str) -> sp.csr_array:
     """The graph of neighbours that were found."""
     m, k = found.nearest.shape
-    X = X if m == X.shape[0] else X[found.first]
+    if weighting != "cosine":
+        X = None  # the others need no samples
+    elif m < X.shape[0]:
+        X = rows_of(X, found.first)
     each = np.arange(m)
     rows, columns = np.repeat(each, k), found.nearest.reshape(-1)
     weigh = WEIGHTINGS[weighting]
@@ -298,13 +323,14 @@ def _binary(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) 
 
 
 def _heat(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
-    pairs = np.minimum(rows, columns) * X.shape[0] + np.maximum(rows, columns)
+    pairs = np.minimum(rows, columns) * (int(rows.max(initial=0)) + 1) + np.maximum(rows, columns)
     once = squared[np.unique(pairs, return_index=True)[1]]  # a mutual edge counts once
     width = once.sum() / max(len(once), 1)
     return np.exp(-squared / width) if width > 0 else np.ones(len(rows))
 
 
 def _cosine(X: Any, rows: np.ndarray, columns: np.ndarray, squared: np.ndarray) -> np.ndarray:
+    X = on_cpu(X)
     lengths = np.sqrt(squared_row_norms(X.astype(np.float64, copy=False)))
     scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     cosines = np.empty(len(rows))

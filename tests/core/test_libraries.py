@@ -135,7 +135,7 @@ class TestTorchEstimators:
                 continue
             with pytest.raises(ValueError, match=words):
                 MODELS[name](2).fit(X)
-        with pytest.raises(TypeError, match="dense tensors"):
+        with pytest.raises(TypeError, match="dense tensors and sparse ones in CSR"):
             MODELS[name](2).fit(good.to_sparse())
         model = MODELS[name](2, max_iter=2).fit(good)
         with pytest.raises(ValueError, match="expecting 5 features"):

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf.core import starts
+from lognmf.core.arrays import to_device, to_numpy
 from lognmf.core.starts import STARTS, batch
 
 
@@ -115,3 +116,41 @@ def test_components_beyond_the_rank_are_filled(shape, dtype, rng):
     for F in STARTS["nndsvda"](X, 5, np.random.RandomState(0)):
         assert (F[:, 2:] == F[0, 2]).all()
         assert (F[:, :2].std(axis=0) > 0).all()
+
+
+def sparse_tensor(X):
+    return to_device(sp.csr_array(to_numpy(X)), "cpu")
+
+
+class TestKrylov:
+    """Singular triplets by a few products, as on a GPU."""
+
+    def check(self, X, k, form=lambda X: X, rel=1e-6):
+        torch = pytest.importorskip("torch", reason="torch is an extra")
+        left, values, right = np.linalg.svd(X, full_matrices=False)
+        best = left[:, :k] * values[:k] @ right[:k]
+        left, found, right = starts.krylov_svd(form(torch.as_tensor(X)), k, np.random.RandomState(0), X.max())
+        np.testing.assert_allclose(found, values[:k], rtol=rel, atol=rel * values[0])
+        np.testing.assert_allclose(left * found @ right, best, atol=rel * values[0])
+
+    @pytest.mark.parametrize("shape", [(300, 200), (200, 300), (12, 9)])
+    @pytest.mark.parametrize("scale", [1.0, 1e-120, 1e120])
+    def test_are_those_of_the_svd(self, shape, scale, rng):
+        X = rng.random(shape) * (rng.random(shape) < 0.5)
+        left, values, right = np.linalg.svd(X, full_matrices=False)
+        decaying = (left * 0.7 ** np.arange(len(values))) @ right
+        self.check(scale * np.abs(decaying), 4)
+
+    def test_sparse(self, rng):
+        X = rng.random((60, 30)) * (rng.random((60, 30)) < 0.2)
+        self.check(X, 3, sparse_tensor)
+
+    def test_nearly_where_values_lie_close(self, rng):
+        """Random matrices are the worst case: there is hardly a gap between singular values."""
+        X = rng.random((400, 300)) * (rng.random((400, 300)) < 0.2)
+        self.check(X, 3, sparse_tensor, rel=2e-2)
+
+    def test_of_low_rank(self, rng):
+        X = rng.random((60, 2)) @ rng.random((2, 30))
+        self.check(X, 4)
+        self.check(np.zeros((6, 5)) + 2.0, 3)

@@ -140,13 +140,6 @@ def test_degenerate_data(case, name, unit_components, given, rng):
 
 @pytest.mark.parametrize("name", ["NMF", "LS-NMF", "RLS-NMF"])
 class TestFastInCompany:
-    def test_torch_is_refused_in_words(self, name):
-        torch = pytest.importorskip("torch", reason="torch is an extra")
-        model = MODELS[name](2, solver="cd")
-        with pytest.raises(ValueError, match=r"works on NumPy arrays .* X\.cpu\(\)\.numpy\(\)"):
-            model.fit(torch.rand(8, 5))
-        assert not hasattr(model, "n_features_in_")
-
     def test_grid(self, name, digits):
         params = MODELS[name]().get_params()
         grid = {"n_components": [3], "lam": [0.1, 10.0]} if "lam" in params else {"n_components": [3]}

@@ -113,6 +113,16 @@ class TestEmbedding:
             assert Q.shape == (W.shape[0], k)
             assert values.sum() - np.trace(Q.T @ (walk @ Q)) < 0.01
 
+    def test_of_many_samples_on_tensors(self, rng, monkeypatch):
+        """As on a GPU: the same vectors but for rounding."""
+        torch = pytest.importorskip("torch", reason="torch is an extra")
+        monkeypatch.setattr(starts, "LARGE", 10)
+        W, pattern = self.connected(rng), torch.zeros(1, dtype=torch.float64)
+        here, there = (starts._embedding(W, 4, 1, np.random.RandomState(0), p) for p in (None, pattern))
+        np.testing.assert_allclose(
+            np.linalg.svd(np.linalg.qr(here)[0].T @ np.linalg.qr(there)[0])[1], 1, atol=1e-4
+        )
+
     def test_of_many_samples_whatever_the_threads(self, rng, monkeypatch):
         monkeypatch.setattr(starts, "LARGE", 10)
         monkeypatch.setattr(starts, "ROWS", 16)

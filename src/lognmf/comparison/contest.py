@@ -14,7 +14,7 @@ from sklearn.base import clone
 from lognmf import metrics
 from lognmf.clustering import cluster, spectral_clustering
 from lognmf.comparison.rows import SPREAD, Row
-from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.core.arrays import is_torch, on_cpu, to_numpy
 from lognmf.graph import Graphs
 from lognmf.grid.clusterer import NMFClustering
 from lognmf.models.starts import spectral_clusters
@@ -48,7 +48,7 @@ class Contest:
     def __init__(self, samples: Samples, y: Any, n_clusters: int, n_neighbors: int) -> None:
         self.samples, self.y, self.n_clusters, self.n_neighbors = samples, y, n_clusters, n_neighbors
         X = samples.data.X
-        self.X = to_numpy(X) if is_torch(X) else X
+        self.X = on_cpu(X) if is_torch(X) else X
         self.graphs = Graphs(self.X)
         began = time.perf_counter()
         self.W = self.graphs.knn(n_neighbors)

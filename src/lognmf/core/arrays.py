@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -58,6 +57,11 @@ def is_torch(x: object) -> bool:
     return array_api_compat.is_torch_array(x)
 
 
+def is_csr_tensor(x: Any) -> bool:
+    """Whether ``x`` is a sparse torch tensor in CSR format."""
+    return is_torch(x) and str(x.layout) == "torch.sparse_csr"
+
+
 def on_gpu(x: Array) -> bool:
     """Whether ``x`` is a tensor on a GPU."""
     return is_torch(x) and x.is_cuda
@@ -69,6 +73,15 @@ def to_numpy(x: Array) -> np.ndarray:
         return x.detach().cpu().numpy()
     other = not isinstance(x, np.ndarray) and array_api_compat.is_array_api_obj(x)
     return np.from_dlpack(x) if other and hasattr(x, "__dlpack__") else np.asarray(x)
+
+
+def on_cpu(X: Matrix) -> Matrix:
+    """Dense or sparse ``X`` as a NumPy array or a SciPy matrix."""
+    if is_csr_tensor(X):
+        from lognmf.core.sparse_tensors import to_scipy
+
+        return to_scipy(X)
+    return X if sp.issparse(X) else to_numpy(X)
 
 
 def with_small_indices(W: sp.csr_array) -> sp.csr_array:
@@ -86,8 +99,41 @@ def like(values: Any, pattern: Array) -> Array:
     return xp.asarray(values, dtype=pattern.dtype, device=device)
 
 
-def to_device(X: Array, device: str, dtype: str | None = None) -> Array:
-    """Dense ``X`` as a torch tensor on ``device``, of the type called ``dtype``."""
+def to_device(X: Matrix, device: str = "cuda", dtype: str | None = None) -> Matrix:
+    """Bring data to a GPU, as the torch tensor that models, `knn_graph` and `fit_grid` take.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or torch tensor of shape (n, p)
+        Samples in rows.
+    device : str, default="cuda"
+        A name of torch: "cuda", "cuda:1", "cpu".
+    dtype : {"float32", "float64"}, optional
+        Type of the numbers. Default: "float32" on a GPU, where it is twice as fast, else that of X.
+
+    Returns
+    -------
+    torch.Tensor of shape (n, p)
+        Dense, or in CSR format if X is sparse.
+
+    Raises
+    ------
+    ImportError
+        If torch is not installed.
+    ValueError
+        If there is no such device.
+
+    See Also
+    --------
+    fit_grid : Brings its data to a ``device`` itself.
+
+    Examples
+    --------
+    >>> from lognmf import LogSparseNMF, to_device
+    >>> X = to_device([[1.0, 0.0], [0.0, 2.0]], "cpu")
+    >>> LogSparseNMF(2).fit(X).components_.shape
+    torch.Size([2, 2])
+    """
     try:
         import torch
     except ImportError as error:
@@ -103,11 +149,20 @@ def to_device(X: Array, device: str, dtype: str | None = None) -> Array:
     except RuntimeError as error:
         msg = f'device must be a name of torch such as "cuda" or "cpu"; got {device!r}.'
         raise ValueError(msg) from error
-    return torch.as_tensor(X).to(device=place, dtype=None if dtype is None else getattr(torch, dtype))
+    if dtype is None and place.type == "cuda":
+        dtype = "float32"
+    kind = None if dtype is None else getattr(torch, dtype)
+    if not sp.issparse(X):
+        return torch.as_tensor(X).to(device=place, dtype=kind)
+    from lognmf.core.sparse_tensors import of_scipy
+
+    return of_scipy(sp.csr_array(X), kind, place)
 
 
 def factor_pattern(X: Matrix) -> Array:
     """An array in whose library, dtype and device the factors of ``X`` live."""
+    if is_csr_tensor(X):
+        return X.values()[:0]
     return np.empty(0, dtype=X.dtype) if sp.issparse(X) else X
 
 
@@ -117,18 +172,9 @@ def operator_like(W: sp.sparray, pattern: Array) -> Matrix:
         return sp.csr_array(W, dtype=pattern.dtype)
     if not is_torch(pattern):
         return like(W.toarray(), pattern)
-    torch = sys.modules["torch"]
-    W = sp.csr_array(W)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-        return torch.sparse_csr_tensor(
-            torch.as_tensor(W.indptr, dtype=torch.int64),
-            torch.as_tensor(W.indices, dtype=torch.int64),
-            torch.as_tensor(W.data, dtype=pattern.dtype),
-            size=W.shape,
-            check_invariants=False,
-        ).to(pattern.device)
+    from lognmf.core.sparse_tensors import of_scipy
+
+    return of_scipy(sp.csr_array(W), pattern.dtype, pattern.device)
 
 
 def product(M: Matrix, F: Array) -> Array:
@@ -274,13 +320,19 @@ def squared_row_norms(X: Matrix) -> Array:
     """``‖x_i‖²`` of every row, without a temporary of the size of ``X``."""
     if sp.issparse(X):
         return sparse_squared_row_norms(X.tocsr())
+    if is_csr_tensor(X):
+        return sparse_squared_row_norms(X)
     if isinstance(X, np.ndarray):
         return np.einsum("ij,ij->i", X, X)
     return namespace(X).linalg.vector_norm(X, axis=1) ** 2
 
 
-def sparse_squared_row_norms(X: sp.csr_array, unit: float = 1.0) -> np.ndarray:
+def sparse_squared_row_norms(X: Matrix, unit: float = 1.0) -> Array:
     """``‖x_i / unit‖²`` of every row."""
+    if is_csr_tensor(X):
+        from lognmf.core.sparse_tensors import squared_norms
+
+        return squared_norms(X, unit)
     n = X.shape[0]
     squares = np.zeros(n, dtype=X.dtype)
     step = max(1, BLOCK_NUMBERS * n // (4 * max(1, X.nnz)))
@@ -290,6 +342,32 @@ def sparse_squared_row_norms(X: sp.csr_array, unit: float = 1.0) -> np.ndarray:
         block = (X.data[ends[0] : ends[-1]] / unit) ** 2
         squares[start + filled] = np.add.reduceat(block, ends[filled] - ends[0]) if filled.size else 0
     return squares
+
+
+def by_setting(reduce: str, F: Array) -> np.ndarray:
+    """``"all"``, ``"any"`` or ``"max"`` of the entries (rows, B, k) of every setting, (B,) on the CPU."""
+    return to_numpy(getattr(namespace(F), reduce)(F, axis=(0, 2)))
+
+
+def rows_of(X: Matrix, index: np.ndarray) -> Matrix:
+    """The rows ``index`` of ``X``, in their order."""
+    if is_csr_tensor(X):
+        from lognmf.core.sparse_tensors import rows
+
+        return rows(X, index)
+    return X[index] if sp.issparse(X) else take(X, index, axis=0)
+
+
+def stored_values(X: Matrix) -> Array:
+    """The stored entries of sparse ``X``; dense ``X`` itself."""
+    if is_csr_tensor(X):
+        return X.values()
+    return X.data if sp.issparse(X) else X
+
+
+def is_sparse(X: Matrix) -> bool:
+    """Whether ``X`` is a SciPy matrix or a sparse tensor."""
+    return sp.issparse(X) or is_csr_tensor(X)
 
 
 def total(x: Array, axis: int | tuple[int, ...]) -> Array:
@@ -322,6 +400,15 @@ def put(F: Array, index: np.ndarray, part: Array) -> Array:
     place = {b: c for c, b in enumerate(index.tolist())}
     columns = [part[:, place[b]] if b in place else F[:, b] for b in range(F.shape[1])]
     return xp.stack(columns, axis=1)
+
+
+def chosen(which: np.ndarray, one: Array, other: Array) -> Array:
+    """Settings of ``one`` where ``which`` (B,), of ``other`` elsewhere; no copy if all are alike."""
+    if which.all() or not which.any():
+        return one if which.all() else other
+    xp = namespace(one)
+    where = xp.asarray(which.reshape(1, -1, *[1] * (one.ndim - 2)), device=array_api_compat.device(one))
+    return xp.where(where, one, other)
 
 
 def join(parts: list[Array]) -> Array:

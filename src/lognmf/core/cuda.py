@@ -22,7 +22,7 @@ from lognmf.core.terms.protocol import FitHalves, Halves
 
 _COLUMNS = 512  # columns of a program: so few that what a graph gathers from other rows stays in the L2 cache
 _ENTRIES = 2048  # entries that a program of `squared_residuals` or `nearest` holds
-_NUMBERS = 1024  # numbers that a program of `kept_share` holds
+_NUMBERS = 1024  # numbers that a program of `kept_share` or `scale_rows` holds
 SLOPES = {LogHalves: "log", L1Halves: "l1"}
 """The penalties that `multiplied` knows, besides the data fit and the graph."""
 
@@ -33,41 +33,47 @@ ROW_NORMS = {"L2Log": "l2log", "L21": "l21"}
 @triton.jit
 def _update(
     F, A, mixed, kept, half, weight, degree, starts, neighbours, edges, out,
-    columns, B, k,
+    rows, columns, B, k,
     TINY: tl.constexpr, TAKEN: tl.constexpr, KEPT: tl.constexpr, SLOPE: tl.constexpr, GRAPH: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < columns
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]
+    there = row < rows
+    inside = there[:, None] & (column < columns)
     b = column // k
-    at = row * columns + column
+    at = row[:, None] * columns + column
     f = tl.load(F + at, mask=inside, other=0.0)
     neg = tl.load(A + at, mask=inside, other=0.0)
     if TAKEN:
         # F P and F taken stand side by side: (rows, B, 2 k).
-        at_mixed = row * 2 * columns + b * k + column
+        at_mixed = at + row[:, None] * columns + b * k
         pos = tl.load(mixed + at_mixed, mask=inside, other=0.0)
         back = tl.load(mixed + at_mixed + k, mask=inside, other=0.0)
         if KEPT:
-            share = tl.load(kept + row * B + b, mask=inside, other=0.0)
+            share = tl.load(kept + row[:, None] * B + b, mask=inside, other=0.0)
             neg = share * neg + (1 - share) * back
         else:
             neg += back
     else:
         pos = tl.load(mixed + at, mask=inside, other=0.0)
     if SLOPE == "log":
-        pos += tl.load(half + b, mask=inside, other=0.0) / (1 + f)
+        pos += tl.load(half + b, mask=column < columns, other=0.0) / (1 + f)
     if SLOPE == "l1":
-        pos += tl.load(half + b, mask=inside, other=0.0)
+        pos += tl.load(half + b, mask=column < columns, other=0.0)
     if GRAPH:
         pull = tl.zeros_like(f)
-        for edge in range(tl.load(starts + row), tl.load(starts + row + 1)):
-            other = tl.load(neighbours + edge).to(tl.int64) * columns + column
-            pull += tl.load(edges + edge) * tl.load(F + other, mask=inside, other=0.0)
-        lam = tl.load(weight + b, mask=inside, other=0.0)
+        edge = tl.load(starts + row, mask=there, other=0)
+        end = tl.load(starts + row + 1, mask=there, other=0)
+        for _ in range(tl.max(end - edge, 0)):
+            has = edge < end
+            other = tl.load(neighbours + edge, mask=has, other=0).to(tl.int64)[:, None] * columns + column
+            strength = tl.load(edges + edge, mask=has, other=0.0)[:, None]
+            pull += strength * tl.load(F + other, mask=has[:, None] & inside, other=0.0)
+            edge += 1
+        lam = tl.load(weight + b, mask=column < columns, other=0.0)
         neg += lam * pull
-        pos += lam * tl.load(degree + row) * f
+        pos += lam * tl.load(degree + row, mask=there, other=0.0)[:, None] * f
     new = f * neg / (pos + TINY)
     # Written so that NaN stays NaN.
     tl.store(out + at, tl.where(new < TINY, 0.0, new), mask=inside)
@@ -94,32 +100,34 @@ def multiplied(F: Any, terms: Sequence[Halves]) -> Any:
     torch.bmm(F.permute(1, 0, 2), sides, out=mixed.permute(1, 0, 2))
     kept = out if fit.kept is None else fit.kept.contiguous()
     block = min(_COLUMNS, triton.next_power_of_2(B * k))
+    together = max(1, _COLUMNS // block)
     with torch.cuda.device_of(F):
-        _update[(rows, triton.cdiv(B * k, block))](
+        _update[(triton.cdiv(rows, together), triton.cdiv(B * k, block))](
             *(F.contiguous(), fit.A.contiguous(), mixed, kept, half, weight, degree, *graph, out),
-            *(B * k, B, k),
+            *(rows, B * k, B, k),
             TINY=float(torch.finfo(F.dtype).smallest_normal),
             TAKEN=fit.taken is not None,
             KEPT=fit.kept is not None,
             SLOPE=SLOPES[type(slopes[0])] if slopes else None,
             GRAPH=bool(graphs),
+            ROWS=together,
             BLOCK=block,
         )
     return out
 
 
 @triton.jit
-def _squared_residuals(V, XU, pull, size, out, B, k, SETTINGS: tl.constexpr, K: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    b = tl.program_id(1) * SETTINGS + tl.arange(0, SETTINGS)
+def _squared_residuals(V, XU, pull, size, out, count, B, k, CODES: tl.constexpr, K: tl.constexpr):
+    code = tl.program_id(0).to(tl.int64) * CODES + tl.arange(0, CODES)  # of a sample and a setting
     component = tl.arange(0, K)
-    inside = (b < B)[:, None] & (component < k)[None, :]
-    at = (row * B + b)[:, None] * k + component[None, :]
+    there = code < count
+    inside = there[:, None] & (component < k)[None, :]
+    at = code[:, None] * k + component[None, :]
     v = tl.load(V + at, mask=inside, other=0.0)
     x = tl.load(XU + at, mask=inside, other=0.0)
     p = tl.load(pull + at, mask=inside, other=0.0)
-    squared = tl.load(size + row) + tl.sum((p - 2 * x) * v, 1)
-    tl.store(out + row * B + b, tl.where(squared < 0, 0.0, squared), mask=b < B)
+    squared = tl.load(size + code // B, mask=there, other=0.0) + tl.sum((p - 2 * x) * v, 1)
+    tl.store(out + code, tl.where(squared < 0, 0.0, squared), mask=there)
 
 
 def squared_residuals(size: Any, V: Any, XU: Any, pull: Any) -> Any:
@@ -127,10 +135,10 @@ def squared_residuals(size: Any, V: Any, XU: Any, pull: Any) -> Any:
     n, B, k = V.shape
     out = V.new_empty((n, B))
     K = triton.next_power_of_2(k)
-    settings = max(1, min(_ENTRIES // K, triton.next_power_of_2(B)))
+    codes = max(1, _ENTRIES // K)
     with torch.cuda.device_of(V):
-        _squared_residuals[(n, triton.cdiv(B, settings))](
-            *(x.contiguous() for x in (V, XU, pull, size)), out, B, k, SETTINGS=settings, K=K
+        _squared_residuals[(triton.cdiv(n * B, codes),)](
+            *(x.contiguous() for x in (V, XU, pull, size)), out, n * B, B, k, CODES=codes, K=K
         )
     return out
 
@@ -172,23 +180,19 @@ def kept_share(norm: str, r: Any, tau: Any) -> Any:
 
 
 @triton.jit
-def _scale_rows(F, share, out, columns, B, k, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < columns
-    scale = tl.load(share + row * B + column // k, mask=inside, other=0.0)
-    at = row * columns + column
+def _scale_rows(F, share, out, count, k, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    scale = tl.load(share + at // k, mask=inside, other=0.0)
     tl.store(out + at, scale * tl.load(F + at, mask=inside, other=0.0), mask=inside)
 
 
 def scale_rows(F: Any, share: Any) -> Any:
     """Rows of F (rows, B, k) times ``share`` (rows, B)."""
-    rows, B, k = F.shape
     out = torch.empty_like(F, memory_format=torch.contiguous_format)
-    block = min(2 * _COLUMNS, triton.next_power_of_2(B * k))
     with torch.cuda.device_of(F):
-        _scale_rows[(rows, triton.cdiv(B * k, block))](
-            F.contiguous(), share.contiguous(), out, B * k, B, k, BLOCK=block
+        _scale_rows[(triton.cdiv(F.numel(), _NUMBERS),)](
+            F.contiguous(), share.contiguous(), out, F.numel(), F.shape[2], BLOCK=_NUMBERS
         )
     return out
 

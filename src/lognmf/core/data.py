@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,12 +19,15 @@ from lognmf.core.arrays import (
     Array,
     Matrix,
     factor_pattern,
+    is_csr_tensor,
+    is_sparse,
     namespace,
+    on_gpu,
     product,
     product_t,
+    rows_of,
     sparse_squared_row_norms,
     squared_row_norms,
-    take,
 )
 
 
@@ -114,11 +117,17 @@ class InMemory:
             wide = F.reshape(F.shape[0], -1)
             if sparse_products.is_large(self.X, wide) and self._transposed is not None:
                 return self._divided(self._transposed.times(wide).reshape(self.shape[1], *F.shape[1:]))
+        if is_csr_tensor(self.X):
+            return self._divided(product(self._transposed, F))
         return self._divided(product_t(self.X, F))
 
     @cached_property
-    def _transposed(self) -> sparse_products.Blocks | None:
+    def _transposed(self) -> Any:
         """A copy of sparse Xᵀ for large products; None where it takes too much memory."""
+        if is_csr_tensor(self.X):
+            from lognmf.core.sparse_tensors import transposed
+
+            return transposed(self.X)
         return sparse_products.transposed(self.X)
 
     @cached_property
@@ -126,7 +135,7 @@ class InMemory:
         """``‖x_i‖²`` of every sample, (n,)."""
         if self.unit == 1:
             return squared_row_norms(self.X)
-        if sp.issparse(self.X):
+        if is_sparse(self.X):
             return sparse_squared_row_norms(self.X, self.unit)
         blocks = [squared_row_norms(self.rows(some)) for some in few_rows(self.X)]
         return namespace(blocks[0]).concat(blocks)
@@ -152,6 +161,12 @@ class InMemory:
 
     def dense_rows(self, some: slice) -> Array:
         """A few rows as a dense array."""
+        if is_csr_tensor(self.X):
+            from lognmf.core.sparse_tensors import dense_rows
+
+            device = self.X.device
+            rows = namespace(self.pattern).arange(*some.indices(self.shape[0]), device=device)
+            return dense_rows(self.X, rows) / self.unit
         block = self.rows(some)
         return block.toarray() if sp.issparse(block) else block
 
@@ -163,11 +178,8 @@ class InMemory:
 
     def take_rows(self, index: np.ndarray) -> InMemory:
         """The samples ``index``."""
-
-        def rows(F: Matrix) -> Matrix:
-            return F[index] if sp.issparse(F) else take(F, index, axis=0)
-
-        return InMemory(rows(self.X), None if self.M is None else rows(self.M), self.unit)
+        M = None if self.M is None else rows_of(self.M, index)
+        return InMemory(rows_of(self.X, index), M, self.unit)
 
 
 def in_memory(data: Data) -> InMemory:
@@ -179,7 +191,7 @@ def in_memory(data: Data) -> InMemory:
     return block
 
 
-BLOCK_NUMBERS = 1 << 17
+BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 17, 1 << 27
 """How many entries of the reconstruction ``V Uᵀ`` are formed together."""
 
 GATHERED = 1 << 13
@@ -189,14 +201,15 @@ GATHERED = 1 << 13
 def row_blocks(M: Matrix) -> Iterator[slice]:
     """Rows of ``M`` (n, p) a few at a time; all at once if it is sparse."""
     n, p = M.shape
-    step = n if sp.issparse(M) else max(1, BLOCK_NUMBERS // p)
+    step = n if sp.issparse(M) else max(1, (GPU_BLOCK_NUMBERS if on_gpu(M) else BLOCK_NUMBERS) // p)
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def few_rows(X: Matrix) -> Iterator[slice]:
     """Rows of ``X`` (n, p) a few at a time, also if it is sparse, where a copy of all is too much."""
     n, p = X.shape
-    step = max(1, BLOCK_NUMBERS // 8 * n // max(1, X.nnz if sp.issparse(X) else n * p))
+    numbers = GPU_BLOCK_NUMBERS if on_gpu(X) else BLOCK_NUMBERS // 8
+    step = max(1, numbers * n // max(1, X.nnz if sp.issparse(X) else n * p))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 

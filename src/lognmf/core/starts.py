@@ -9,7 +9,19 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from lognmf.core.arrays import Matrix, factor_pattern, like, product, to_numpy
+from lognmf.core.arrays import (
+    Matrix,
+    double,
+    factor_pattern,
+    is_torch,
+    like,
+    namespace,
+    on_cpu,
+    on_gpu,
+    product,
+    stored_values,
+    to_numpy,
+)
 from lognmf.core.blocks import AsMatrix
 from lognmf.core.data import InMemory
 
@@ -114,11 +126,13 @@ def _pair(v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
 def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The k leading singular triplets, largest first; none for X = 0."""
     n, p = X.shape
-    if not sp.issparse(X) and not isinstance(X, AsMatrix):
-        X = to_numpy(X)
-    largest = X.max()
+    if not isinstance(X, AsMatrix) and not on_gpu(X):
+        X = on_cpu(X)
+    largest = float(stored_values(X).max(initial=0)) if sp.issparse(X) else float(X.max())
     if largest == 0:
         return np.zeros((n, 0)), np.zeros(0), np.zeros((0, p))
+    if is_torch(X):
+        return krylov_svd(X, k, rng, largest)
     first = rng.uniform(size=min(n, p)).astype(X.dtype)
     if isinstance(X, AsMatrix):
         left, values, right = _svd_of_blocks(X, k, first, largest)
@@ -131,6 +145,42 @@ def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndar
     except ArpackError:
         left, values, right = _dense_svd(X)
     return left[:, :k], values[:k], right[:k]
+
+
+SPARE, KRYLOV_STEPS = 10, 8
+"""Vectors beyond k, and products with XᵀX, that span the space in which `krylov_svd` looks for triplets."""
+
+
+def krylov_svd(
+    X: Matrix, k: int, rng: np.random.RandomState, largest: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k leading triplets of a tensor, nearly, by a few products with blocks of vectors on its device.
+
+    They are the best in the space of ``(XᵀX)ⁱ Ω``, i = 0, 1, …, for random Ω (Musco and Musco 2015).
+    """
+    data, (n, p) = InMemory(X), X.shape
+    there, back = (data.times, data.t_times) if n >= p else (data.t_times, data.times)
+    size, xp = min(n, p), namespace(data.pattern)
+    if size <= (KRYLOV_STEPS + 1) * (k + SPARE):
+        space = like(np.eye(size), data.pattern)
+    else:
+        block = like(rng.standard_normal((size, k + SPARE)), data.pattern)
+        blocks = [block]
+        for _ in range(KRYLOV_STEPS):
+            # Divided by the largest entry twice, since squares may vanish or overflow.
+            block = back(there(xp.linalg.qr(block)[0][:, None, :]) / largest)[:, 0, :] / largest
+            blocks.append(block)
+        space = xp.linalg.qr(xp.concat(blocks, axis=1))[0]
+    image = double(there(space[:, None, :])[:, 0, :] / largest)
+    space = double(space)
+    for count in (space.shape[1], k):  # the second time in the eigenvectors: small values keep their digits
+        turn = xp.flip(xp.linalg.eigh(image.T @ image)[1], axis=1)[:, :count]
+        image, space = image @ turn, space @ turn
+    values = to_numpy(xp.linalg.vector_norm(image, axis=0))
+    left = to_numpy(image) / np.where(values > 0, values, 1.0)
+    right = to_numpy(space)
+    values = values * largest
+    return (left, values, right.T) if n >= p else (right, values, left.T)
 
 
 def _iterative_svd(X: Matrix, k: int, first: np.ndarray, largest: float) -> tuple[np.ndarray, ...]:

@@ -14,8 +14,9 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from lognmf.clustering import cluster, scores
-from lognmf.core.arrays import Matrix
+from lognmf.core.arrays import Matrix, is_torch, stored_values
 from lognmf.core.parallel import limited
+from lognmf.core.starts import krylov_svd
 from lognmf.graph import Graphs
 from lognmf.models.starts import NEIGHBOURS, spectral_clusters
 from lognmf.neighbours import distinct_rows
@@ -62,6 +63,9 @@ def _linear(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_nei
 
     Quicker than k-means on the samples, and for texts more reliable: few words are in two documents.
     """
+    if is_torch(X):
+        U, S, _ = krylov_svd(X, min(k, *X.shape), rng, float(stored_values(X).max()))
+        return cluster(normalize(U * S), k, random_state=rng, n_init=STARTS)
     with limited():  # its many thin products take twice as long on two threads
         U, S, _ = randomized_svd(X, min(k, *X.shape), n_iter=4, random_state=rng)
     return cluster(normalize(U * S), k, random_state=rng, n_init=STARTS)

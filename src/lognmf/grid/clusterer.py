@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state as generator
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.clustering import cluster
-from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.core.arrays import on_cpu, on_gpu, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
 from lognmf.grid.candidates import Candidates, Clustering, with_different_starts
@@ -188,9 +188,10 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
             check_clusters(self.n_clusters, None, data.shape[0])
         estimator._check_parameters()
         samples = replace(samples, data=InMemory(place(data.X, self.device, None), None))
-        known = to_numpy(data.X) if is_torch(data.X) else data.X
+        known, there = on_cpu(data.X), samples.data.X
+        searched = there if on_gpu(there) else known
         if graphs is None:
-            graphs = Graphs(known, graph=self._graph(estimator), verbose=bool(self.verbose))
+            graphs = Graphs(searched, graph=self._graph(estimator), verbose=bool(self.verbose))
         if not isinstance(graphs.graph, str):
             graphs.given(graphs.graph)  # refused before any work
 
@@ -201,7 +202,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         k = self.n_clusters_ = self._number(graphs, n_neighbors, seeds[0])
         estimator.set_params(n_components=k)
         estimator._check_data(samples.data, graphs)
-        candidates = Candidates(known, k, graphs, n_neighbors, self.time_limit, self.verbose)
+        candidates = Candidates(searched, k, graphs, n_neighbors, self.time_limit, self.verbose)
         for seed in seeds:
             candidates.add_families(seed)
         chosen = candidates.best

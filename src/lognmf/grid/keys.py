@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Matrix, is_torch, to_numpy
+from lognmf.core.arrays import Matrix, is_sparse, is_torch, on_cpu
 from lognmf.core.data import InMemory
 
 
@@ -56,7 +56,7 @@ def plain(value: Any) -> Any:
     """
     value = value.item() if isinstance(value, np.generic) else value
     if hasattr(value, "shape"):
-        kind = "sparse" if sp.issparse(value) else "array"
+        kind = "sparse" if is_sparse(value) else "array"
         return f"{kind} {'×'.join(map(str, value.shape))} {_hash(value)[:16]}"
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
@@ -72,8 +72,9 @@ def plain(value: Any) -> Any:
 
 
 def _hash(X: Matrix) -> str:
+    X = on_cpu(X)
     parts = sp.csr_array(X) if sp.issparse(X) else None
-    arrays = (to_numpy(X),) if parts is None else (parts.data, parts.indices, parts.indptr)
+    arrays = (X,) if parts is None else (parts.data, parts.indices, parts.indptr)
     digest = hashlib.sha256(repr(tuple(X.shape)).encode())
     for array in arrays:
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)

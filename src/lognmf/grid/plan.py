@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
@@ -135,12 +134,7 @@ def place(X: Matrix, device: str | None, dtype: str | None) -> Matrix:
         raise ValueError(msg)
     if device is None and not is_torch(X):
         return X if dtype is None else X.astype(dtype, copy=False)
-    if sp.issparse(X):
-        msg = "Sparse data are fitted on the CPU: leave device out, or give X.toarray()."
-        raise ValueError(msg)
     device = str(X.device) if device is None else device
-    if dtype is None and device.startswith("cuda"):
-        dtype = "float32"
     return to_device(X, device, dtype)
 
 

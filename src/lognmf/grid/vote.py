@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import is_torch, to_numpy
+from lognmf.core.arrays import on_cpu
 from lognmf.neighbours import nearest
 
 VOTERS = 3
@@ -26,7 +26,7 @@ def vote(new: Any, known: Any, labels: np.ndarray) -> np.ndarray:
 
 def alike(X: Any, known: Any) -> Any:
     """``X`` in the form of the training samples, so that equal samples are equal."""
-    X = to_numpy(X) if is_torch(X) else X
+    X = on_cpu(X)
     if sp.issparse(known):
         return sp.csr_array(X, dtype=known.dtype)
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=known.dtype)

@@ -9,7 +9,16 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, sparse_squared_row_norms, to_numpy, total
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    double,
+    is_csr_tensor,
+    sparse_squared_row_norms,
+    stored_values,
+    to_numpy,
+    total,
+)
 from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory, few_rows, in_memory
 from lognmf.parameters import check_positive
@@ -74,12 +83,12 @@ def row_squares(data: Data) -> tuple[np.ndarray, float]:
         facts = facts_of(data)
         return facts.squares, facts.size
     X, M = in_memory(data).X, in_memory(data).M
-    values = X.data if sp.issparse(X) else X
+    values = stored_values(X)
     size = 0.0 if 0 in values.shape else max(float(values.max()), -float(values.min()))
     if size == 0:
         return np.zeros(X.shape[0]), 1.0
-    if sp.issparse(X) and M is None and X.dtype == np.float64:
-        return sparse_squared_row_norms(X, size), size
+    if M is None and (is_csr_tensor(X) or (sp.issparse(X) and X.dtype == np.float64)):
+        return to_numpy(double(sparse_squared_row_norms(X, size))), size
     squares = [
         to_numpy(_row_sums(X[rows, :] / size, None if M is None else M[rows, :])) for rows in few_rows(X)
     ]

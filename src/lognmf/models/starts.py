@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
@@ -9,8 +12,23 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering import cluster
+from lognmf.clustering.kmeans import kmeans
 from lognmf.core import starts
-from lognmf.core.arrays import Matrix, to_numpy
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    double,
+    factor_pattern,
+    is_torch,
+    like,
+    namespace,
+    on_cpu,
+    on_gpu,
+    operator_like,
+    rows_of,
+    to_numpy,
+)
+from lognmf.core.data import InMemory
 from lognmf.core.parallel import in_blocks, limited
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.graph import Graphs
@@ -50,7 +68,7 @@ SHIFT = 1e-5
 
 def indicator(X: Matrix, k: int, rng: np.random.RandomState) -> np.ndarray:
     """Indicator (n, k) of a k-means clustering of the rows of ``X``; surplus columns are zero."""
-    X = X if sp.issparse(X) else to_numpy(X)
+    X = on_cpu(X)
     labels = cluster(X, min(k, X.shape[0]), random_state=rng, n_init=1)
     return np.eye(k)[labels]
 
@@ -58,7 +76,7 @@ def indicator(X: Matrix, k: int, rng: np.random.RandomState) -> np.ndarray:
 def orthogonal(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """V = H + 0.2; U = the mean sample of each cluster."""
     H = indicator(X, k, rng)
-    X = X if sp.issparse(X) else to_numpy(X)
+    X = on_cpu(X)
     U = np.asarray(X.T @ (H / np.maximum(H.sum(axis=0), 1)).astype(X.dtype))
     # A multiplicative update cannot leave zero.
     return U + 1e-3 * (U.mean() or 1.0), H + LIFT
@@ -88,7 +106,7 @@ def spectral(
 
     ``W`` is the graph of `NEIGHBOURS` neighbours; without it, it is built.
     """
-    X = X if sp.issparse(X) else to_numpy(X)
+    X = X if on_gpu(X) else on_cpu(X)
     W = Graphs(X).knn(NEIGHBOURS) if W is None else W
     return near_clusters(X, spectral_clusters(X, k, rng, W), k)
 
@@ -97,10 +115,16 @@ def near_clusters(X: Matrix, labels: np.ndarray, k: int) -> tuple[np.ndarray, np
     """V = indicator of the clusters ``labels`` (n,) + 0.2; U by least squares, clipped to be positive."""
     V = np.full((X.shape[0], k), LIFT)
     V[np.arange(len(V)), labels] += 1
-    U = np.asarray(X.T @ (V @ np.linalg.pinv(V.T @ V)).astype(X.dtype), dtype=np.float64)
+    U = _t_times(X, V @ np.linalg.pinv(V.T @ V))
     # A multiplicative update cannot leave zero: a hundredth of the mean part takes its place.
-    floor = max(np.abs(U).mean() / 100, np.finfo(X.dtype).tiny)
+    floor = max(np.abs(U).mean() / 100, float(np.finfo(to_numpy(factor_pattern(X)[:0]).dtype).tiny))
     return np.maximum(U, floor), V
+
+
+def _t_times(X: Matrix, F: np.ndarray) -> np.ndarray:
+    """``Xᵀ F`` (p, k) in float64, computed where X is."""
+    product = InMemory(X).t_times(like(F, factor_pattern(X))[:, None, :])
+    return to_numpy(product)[:, 0, :].astype(np.float64)
 
 
 POWERS_OF_UNIT: dict[starts.Start, tuple[float, float]] = {
@@ -134,14 +158,20 @@ def spectral_clusters(
         if len(first) < n:
             members = sp.csr_array((np.ones(n), group, np.arange(n + 1)))
             W = sp.csr_array(members.T @ W @ members)
-        embedding = _embedding(W, k, pieces, rng)[group]
+        embedding = _embedding(W, k, pieces, rng, factor_pattern(X))[group]
     else:
         embedding = np.zeros((n, 0))
     if not embedding.shape[1]:
         # All that is known are the pieces: each is a cluster, or a union of some.
         by_size = np.argsort(-np.bincount(piece), kind="stable")
         return np.argsort(by_size)[piece] % k
-    return cluster(normalize(embedding), k, random_state=rng, n_init=n_init)[first][group]
+    directions = normalize(embedding)
+    if n > LARGE and on_gpu(X):
+        points = like(directions[:, None, :], double(factor_pattern(X)))
+        labels = to_numpy(kmeans(points, k, seed=rng.randint(2**31 - 1), n_init=n_init))[:, 0]
+    else:
+        labels = cluster(directions, k, random_state=rng, n_init=n_init)
+    return labels[first][group]
 
 
 def _with_tiny_pieces(
@@ -153,16 +183,21 @@ def _with_tiny_pieces(
     """
     rest = np.flatnonzero(~tiny)
     labels = np.zeros(len(tiny), dtype=int)
-    labels[rest] = spectral_clusters(X[rest], k, rng, W[rest][:, rest], n_init)
+    large = rows_of(X, rest)
+    labels[rest] = spectral_clusters(large, k, rng, W[rest][:, rest], n_init)
     members = np.eye(k)[labels[rest]]
     counts = members.sum(axis=0)
-    means = (X[rest].T @ members) / np.maximum(counts, 1)
-    nearness = X[tiny] @ means - np.sum(means**2, axis=0) / 2
+    means = _t_times(large, members) / np.maximum(counts, 1)
+    few = InMemory(rows_of(X, np.flatnonzero(tiny)))
+    products = to_numpy(few.times(like(means, few.pattern)[:, None, :]))[:, 0, :]
+    nearness = products - np.sum(means**2, axis=0) / 2
     labels[tiny] = np.where(counts > 0, nearness, -np.inf).argmax(axis=1)
     return labels
 
 
-def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState) -> np.ndarray:
+def _embedding(
+    W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState, pattern: Array | None = None
+) -> np.ndarray:
     """The k leading eigenvectors of the random walk on the graph ``W`` (n, n), as rows (n, k).
 
     A graph in ``pieces`` has its largest eigenvalue several times, and a long chain has many that
@@ -174,7 +209,7 @@ def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState)
     scale = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
     walk = sp.csr_array(W.multiply(scale[:, None]).multiply(scale))
     if W.shape[0] > LARGE:
-        return filtered_vectors(walk, k, degree, rng) * scale[:, None]
+        return filtered_vectors(walk, k, degree, rng, pattern) * scale[:, None]
     first = rng.uniform(-1, 1, W.shape[0])
     plain = {"A": walk, "which": "LA"}
     inverse = {"A": sp.csc_array(walk), "sigma": 1 + SHIFT, "which": "LM"}
@@ -189,50 +224,58 @@ def _embedding(W: sp.csr_array, k: int, pieces: int, rng: np.random.RandomState)
 
 
 def filtered_vectors(
-    walk: sp.csr_array, k: int, degree: np.ndarray, rng: np.random.RandomState
+    walk: sp.csr_array, k: int, degree: np.ndarray, rng: np.random.RandomState, pattern: Array | None = None
 ) -> np.ndarray:
     """Nearly the k leading eigenvectors (n, k) of a walk, by polynomials that amplify them.
 
     Some more vectors than k are filtered together. The least of their eigenvalues tells what is to be damped
-    in the next round (Zhou, Saad, Tiago and Chelikowsky 2006). Equal eigenvalues do no harm.
+    in the next round (Zhou, Saad, Tiago and Chelikowsky 2006). Equal eigenvalues do no harm. Where
+    ``pattern`` is a tensor, all of it is done on its device.
     """
-    n, width = walk.shape[0], k + 10
-    blocks = [walk[start : start + ROWS].astype(np.float32) for start in range(0, n, ROWS)]
-    V = rng.standard_normal((n, width)).astype(np.float32)
+    V = rng.standard_normal((walk.shape[0], k + 10)).astype(np.float32)
     V[:, 0] = np.sqrt(degree)  # an eigenvector
+    times = _on_all_cores(walk)
+    if pattern is not None and is_torch(pattern):
+        V = like(V, pattern[:0].float())
+        times = functools.partial(namespace(V).matmul, operator_like(walk, V))
     least, missing = 0.9, float(k)
     with limited():  # the same products for any number of threads
         for _ in range(ROUNDS):
-            V = np.linalg.qr(_damped(blocks, V, least))[0]
-            values, turn = np.linalg.eigh((V.T @ _times(blocks, V)).astype(np.float64))
-            V = V @ turn.astype(np.float32)
+            V = namespace(V).linalg.qr(_damped(times, V, least))[0]
+            values, turn = np.linalg.eigh(to_numpy(V.T @ times(V)).astype(np.float64))
+            V = V @ like(turn, V)
             before, missing, least = missing, float((1 - values[-k:]).sum()), float(values[0])
             if missing >= (1 - SETTLED) * before:
                 break
-    return V[:, -k:].astype(np.float64)
+    return to_numpy(V[:, -k:]).astype(np.float64)
 
 
-def _damped(blocks: list[sp.csr_array], V: np.ndarray, least: float) -> np.ndarray:
+def _damped(times: Callable[[Array], Array], V: Array, least: float) -> Array:
     """A Chebyshev polynomial of the walk times ``V``: eigenvalues from −1 to ``least`` become small."""
     least = min(max(least, -0.5), 0.999)
-    centre, half = (least - 1) / 2, (least + 1) / 2
+    centre, half = float((least - 1) / 2), float((least + 1) / 2)
     terms = int(np.clip(AMPLIFIED / np.arccosh((1 - centre) / half), 3, 20))
-    last, V = V, (_times(blocks, V) - np.float32(centre) * V) / np.float32(half)
+    last, V = V, (times(V) - centre * V) / half
     for _ in range(terms - 1):
-        product = _times(blocks, V)
-        product -= np.float32(centre) * V
-        product *= np.float32(2 / half)
+        product = times(V)
+        product -= centre * V
+        product *= 2 / half
         product -= last
         last, V = V, product
     return V
 
 
-def _times(blocks: list[sp.csr_array], V: np.ndarray) -> np.ndarray:
-    """The matrix with these blocks of `ROWS` rows times ``V``, on all cores."""
-    out = np.empty_like(V)
+def _on_all_cores(walk: sp.csr_array) -> Callable[[np.ndarray], np.ndarray]:
+    """The product with ``walk`` in single precision, by blocks of `ROWS` rows."""
+    blocks = [walk[start : start + ROWS].astype(np.float32) for start in range(0, walk.shape[0], ROWS)]
 
-    def multiply(some: slice) -> None:
-        out[some.start * ROWS : some.stop * ROWS] = blocks[some.start] @ V
+    def times(V: np.ndarray) -> np.ndarray:
+        out = np.empty_like(V)
 
-    in_blocks(multiply, len(blocks), 1)
-    return out
+        def multiply(some: slice) -> None:
+            out[some.start * ROWS : some.stop * ROWS] = blocks[some.start] @ V
+
+        in_blocks(multiply, len(blocks), 1)
+        return out
+
+    return times

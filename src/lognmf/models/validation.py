@@ -13,7 +13,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
-from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    is_csr_tensor,
+    is_sparse,
+    is_torch,
+    like,
+    namespace,
+    stored_values,
+    to_numpy,
+)
 from lognmf.core.data import InMemory
 from lognmf.graph import SEARCHES
 from lognmf.parameters import check_integer, check_layout, check_sparse
@@ -63,8 +73,8 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
         X, source = _of_anndata(X)
     data = converted(X, mask, estimator)
     X = data.X
-    values = X.data if sp.issparse(X) else X
-    empty = sp.issparse(X) and X.nnz == 0
+    values = stored_values(X)
+    empty = is_sparse(X) and 0 in values.shape
     smallest, largest = (0.0, 0.0) if empty else (float(values.min()), float(values.max()))
     return Samples(data, smallest, largest, mask is not None, source)
 
@@ -138,12 +148,18 @@ def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int |
             f"WeightedNMF or LogSparseNMF, which leave missing entries out{also}."
         )
         raise TypeError(msg)
-    if sp.issparse(X) and not estimator._sparse:
+    if is_sparse(X) and not estimator._sparse:
         msg = (
             f"{name} keeps a dense residual of the size of X and takes no sparse data: "
-            "use X.toarray() if that fits into memory, or RobustLogSparseNMF."
+            "use a dense copy of X if that fits into memory, or RobustLogSparseNMF."
         )
         raise TypeError(msg)
+    if is_csr_tensor(X) and getattr(estimator, "loss", "frobenius") != "frobenius":
+        msg = (
+            f"loss={estimator.loss!r} needs a dense tensor or a SciPy sparse matrix; X is a sparse tensor: "
+            "use X.to_dense(), or give the SciPy matrix."
+        )
+        raise ValueError(msg)
     check_finite(f"{name} does not take", samples, missing=estimator._missing, also=also)
     if M is not None and reset and not _any_known(M):
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
@@ -154,7 +170,7 @@ def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int |
             "It is defined for nonnegative data: shift or clip X first, or use SemiNMF."
         )
         raise ValueError(msg)
-    dtype = to_numpy((X.data if sp.issparse(X) else X)[:1]).dtype
+    dtype = to_numpy(stored_values(X)[:1]).dtype
     room = 16.0 * (rows or X.shape[0]) * X.shape[1]
     size = max(samples.largest, -samples.smallest)
     if size > float(np.sqrt(np.finfo(dtype).max / room)):
@@ -170,6 +186,11 @@ def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:
     """Weights of the entries of ``X`` from ``mask`` and NaN; None if all are 1."""
     if sp.issparse(X):
         return None if mask is None else _sparse_weights(X, mask)
+    if is_csr_tensor(X):
+        if mask is not None:
+            msg = "A mask needs dense data or a SciPy sparse matrix; X is a sparse tensor: use X.to_dense()."
+            raise TypeError(msg)
+        return None
     xp = namespace(X)
     # The smallest entry is NaN if any is: no temporary is made where none is missing.
     missing = xp.isnan(X) if bool(xp.isnan(xp.min(X))) else None
@@ -227,13 +248,18 @@ def _known(X: Matrix, M: Matrix) -> Matrix:
 
 
 def _check_torch(name: str, X: Any) -> Array:
-    """A dense real tensor of float32 or float64."""
+    """A real tensor of float32 or float64, dense or in canonical CSR format."""
+    import torch
+
     xp = namespace(X)
     if X.ndim != 2:
         msg = f"{name} expects a tensor of shape (samples, features); got shape {tuple(X.shape)}."
         raise ValueError(msg)
-    if str(X.layout) != "torch.strided":
-        msg = f"{name} takes dense tensors; got layout {X.layout}. Use X.to_dense() or a SciPy sparse matrix."
+    if X.layout not in (torch.strided, torch.sparse_csr):
+        msg = (
+            f"{name} takes dense tensors and sparse ones in CSR format; got layout {X.layout}. "
+            "Use X.to_sparse_csr() or X.to_dense()."
+        )
         raise TypeError(msg)
     if xp.isdtype(X.dtype, "complex floating"):
         msg = f"Complex data not supported by {name}; got {X.dtype}."
@@ -242,8 +268,13 @@ def _check_torch(name: str, X: Any) -> Array:
         msg = f"{name} needs at least one sample and one feature; got shape {tuple(X.shape)}."
         raise ValueError(msg)
     if X.dtype not in (xp.float32, xp.float64):
-        X = xp.astype(X, xp.float32 if xp.isdtype(X.dtype, "real floating") else xp.float64)
-    return X.detach()
+        X = X.to(xp.float32 if xp.isdtype(X.dtype, "real floating") else xp.float64)
+    X = X.detach()
+    if not is_csr_tensor(X):
+        return X
+    from lognmf.core.sparse_tensors import canonical
+
+    return canonical(X)
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> None:

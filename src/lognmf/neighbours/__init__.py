@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.core.arrays import is_torch, rows_of
 from lognmf.neighbours.approximate import nearest_approximately
 from lognmf.neighbours.dense import nearest_dense
 from lognmf.neighbours.distinct import distinct_rows
@@ -42,16 +43,17 @@ class Neighbours:
 def find_neighbours(X: Any, n_neighbors: int, method: str = "auto") -> Neighbours:
     """The nearest others among the distinct samples, all of them where there are no more.
 
-    Sparse samples are always searched exactly.
+    Sparse samples, and tensors on a GPU, are always searched exactly.
     """
     first, group = distinct_rows(X)
     m = len(first)
     k = min(n_neighbors, m - 1)
     if not k:
         return Neighbours(first, group, np.empty((m, 0), dtype=np.intp), np.empty((m, 0)))
-    distinct = X if m == X.shape[0] else X[first]
+    distinct = X if m == X.shape[0] else rows_of(X, first)
     large = float(m) ** 2 * (X.shape[1] + 100) > EXACT_WORK
-    if not sp.issparse(X) and (method == "approximate" or (method == "auto" and large)):
+    dense = not (sp.issparse(X) or is_torch(X))
+    if dense and (method == "approximate" or (method == "auto" and large)):
         return Neighbours(first, group, *nearest_approximately(distinct, k))
     return Neighbours(first, group, *nearest(distinct, distinct, k, but_itself=True))
 
@@ -61,6 +63,10 @@ def nearest(Y: Any, X: Any, k: int, *, but_itself: bool = False) -> tuple[np.nda
 
     ``but_itself`` is for Y = X: a row is then not its own neighbour.
     """
+    if is_torch(X):
+        from lognmf.neighbours.tensors import nearest_tensor
+
+        return nearest_tensor(Y, X, k, but_itself=but_itself)
     if not sp.issparse(X):
         return nearest_dense(Y, X, k, but_itself=but_itself)
     if X.shape[0] * X.shape[1] <= DENSE_UP_TO:

@@ -144,7 +144,7 @@ def _by_products(
     sure = np.full(len(rows), count == others)
     if count < others:
         sizes = left.sizes[rows]
-        sure = squared[:, k - 1] < last + sizes - _slack(X, X.dtype, sizes, last + sizes)
+        sure = squared[:, k - 1] < last + sizes - slack(X.shape[1], X.dtype, sizes, last + sizes)
     return neighbours[:, :k], squared[:, :k], sure
 
 
@@ -161,10 +161,10 @@ def _by_single_products(
     neighbours, squared = measured(Y, X, rows, candidates)
     sizes = left.sizes()
     rough = last + sizes
-    bound = (rough - _slack(X, np.float32, sizes, rough)) * left.unit * left.unit
+    bound = (rough - slack(X.shape[1], np.float32, sizes, rough)) * left.unit * left.unit
     # A tie that reaches beyond the first spare ones is decided in the same way with few samples as with many.
     spare, sizes = squared[:, k + _SPARE - 1], squared_norms(Y)
-    bound = np.minimum(bound, spare - _slack(X, X.dtype, sizes, spare))
+    bound = np.minimum(bound, spare - slack(X.shape[1], X.dtype, sizes, spare))
     return neighbours[:, :k], squared[:, :k], squared[:, k - 1] < bound
 
 
@@ -173,13 +173,12 @@ def _largest(X: np.ndarray, shift: Any) -> float:
     return float(np.maximum(X.max(axis=0) - shift, shift - X.min(axis=0)).max())
 
 
-def _slack(X: np.ndarray, dtype: Any, sizes: np.ndarray, rough: np.ndarray) -> np.ndarray:
-    """How much nearer than ``rough`` a sample j may be that is not among the candidates.
+def slack(p: int, dtype: Any, sizes: np.ndarray, rough: np.ndarray) -> np.ndarray:
+    """How much nearer than ``rough`` a sample j of p features may be that is not among the candidates.
 
     The error of a product is a small part of ‖y_i‖² + ‖x_j‖² ≤ 3 ‖y_i‖² + 2 d_ij².
     """
     info = np.finfo(dtype)
-    p = X.shape[1]
     return 24 * info.eps * np.sqrt(p) * (sizes + positive(rough)) + 24 * p * float(info.tiny)
 
 

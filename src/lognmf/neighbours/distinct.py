@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.core.arrays import is_torch
+
 BLOCK = 1 << 16
 """Numbers per block of work."""
 
@@ -41,6 +43,11 @@ def _equal_rows(X: Any, group: np.ndarray) -> np.ndarray:
     first = _firsts(group)[group]
     others = np.flatnonzero(first != np.arange(len(group)))
     equal = np.ones(len(group), dtype=bool)
+    if is_torch(X):
+        from lognmf.neighbours.tensors import equal_rows
+
+        equal[others] = equal_rows(X, others, first[others])
+        return equal
     step = max(1, BLOCK // max(1, X.nnz // X.shape[0] if sp.issparse(X) else X.shape[1]))
     for start in range(0, len(others), step):
         rows = others[start : start + step]
@@ -54,18 +61,22 @@ def _equal_rows(X: Any, group: np.ndarray) -> np.ndarray:
 
 def _hashes(X: Any) -> np.ndarray:
     """A number for each row (n,): equal for equal rows, and hardly ever for others."""
+    if is_torch(X):
+        from lognmf.neighbours.tensors import hashes
+
+        return hashes(X)
     if sp.issparse(X):
         marks = _mixed(_bits(X.data), X.indices.astype(np.uint64))
         marks[X.data == 0] = 0  # a stored zero is no entry
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(marks)])  # modulo 2⁶⁴, so nothing is lost
         return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
-    hashes = np.empty(X.shape[0], dtype=np.uint64)
+    marks = np.empty(X.shape[0], dtype=np.uint64)
     columns = np.arange(X.shape[1], dtype=np.uint64)
     step = max(1, BLOCK // X.shape[1])
     for start in range(0, X.shape[0], step):
         rows = slice(start, start + step)
-        hashes[rows] = _mixed(_bits(X[rows]), columns).sum(axis=1)
-    return hashes
+        marks[rows] = _mixed(_bits(X[rows]), columns).sum(axis=1)
+    return marks
 
 
 def _bits(values: np.ndarray) -> np.ndarray:

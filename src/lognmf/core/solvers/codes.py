@@ -15,7 +15,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from lognmf.core.arrays import Array, gram, namespace, positive, row_dot, take, to_numpy
+from lognmf.core.arrays import Array, gram, namespace, on_gpu, positive, row_dot, take, to_numpy
 from lognmf.core.data import in_memory
 from lognmf.core.parallel import in_parts
 from lognmf.core.problem import Problem
@@ -24,7 +24,7 @@ from lognmf.core.terms.l1 import L1
 from lognmf.core.terms.protocol import RowNorm, SeparablePenalty
 from lognmf.core.terms.robust import kept_share, robust_value
 
-BLOCK_NUMBERS = 1 << 16  # entries of the k×k systems that are solved together
+BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 16, 1 << 26  # entries of the k×k systems that are solved together
 COMPILED_WORK = 1 << 18  # multiplications of a sweep from which it pays to load the compiled loops
 EXPLORING_SWEEPS = 2  # sweeps of a start before and after its exchange
 
@@ -158,7 +158,7 @@ class Codes:
         if self.penalty is not None:
             neg, pos = self.penalty.halves(state.V)(slice(None))
             half = half + (pos if neg is None else pos - neg)[0, ...]
-        rows_a_block = max(1, BLOCK_NUMBERS // (k * k))
+        rows_a_block = max(1, (GPU_BLOCK_NUMBERS if on_gpu(V) else BLOCK_NUMBERS) // (k * k))
         blocks = []
         for start in range(0, n, rows_a_block):
             rows = slice(start, min(start + rows_a_block, n))

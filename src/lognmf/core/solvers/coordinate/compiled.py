@@ -9,14 +9,14 @@ have shape (rows, B, k) and weights (B,).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 
 from lognmf.core.compiling import compiled_fast, inlined
 from lognmf.core.parallel import SHARED_PRODUCTS, shared_out
+from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph
+from lognmf.core.solvers.coordinate.loops import Loops
 from lognmf.core.terms.protocol import SeparablePenalty
 
 LANES = 32  # rows that a sweep takes together; they are independent, so the innermost loop runs over them
@@ -25,26 +25,17 @@ JOINED = 8  # entries that `penalty_sum` joins to one, if the penalty can: one l
 JOINED_BELOW = 1e30  # entries up to which so many can be joined without overflow
 
 
-class Kernels(NamedTuple):
-    """The loops for one penalty; documented where they are made."""
-
-    sweep: Callable[..., np.ndarray]
-    sphere_sweep: Callable[..., np.ndarray]
-    penalty_sum: Callable[..., np.ndarray]
-    scale_derivatives: Callable[..., tuple[np.ndarray, np.ndarray]]
-
-
-def kernels(penalty: SeparablePenalty) -> Kernels:
+def loops(penalty: SeparablePenalty) -> Loops:
     """The loops for ``penalty``."""
     optional = (getattr(penalty, name, None) for name in ("bend", "joined"))
-    return _kernels_of(penalty.cost, penalty.slope, penalty.minimum, *optional)
+    return _loops_of(penalty.cost, penalty.slope, penalty.minimum, *optional)
 
 
 @functools.cache
-def _kernels_of(cost, slope, minimum, bend, joined) -> Kernels:
+def _loops_of(cost, slope, minimum, bend, joined) -> Loops:
     """The loops for a penalty with these scalar functions, the last two of which may be None."""
     version = inlined(cost, slope, minimum, *(f for f in (bend, joined) if f is not None))
-    return Kernels(
+    return Loops(
         functools.partial(_sweep, _sweep_kernel(minimum, version)),
         _sphere_kernel(slope, version),
         functools.partial(_penalty_sum, _sum_kernel(cost, joined or max, version), joined is not None),
@@ -243,6 +234,11 @@ def _scale_kernel(slope, bend, has_bend, version):
         return first, second if has_bend else first
 
     return scale_derivatives
+
+
+def placed(rows: ColouredGraph, pattern: np.ndarray) -> ColouredGraph:
+    """The rows where the loops need them: as they are."""
+    return rows
 
 
 @compiled_fast

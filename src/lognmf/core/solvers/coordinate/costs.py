@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
+from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from lognmf.core.arrays import gram, total
+from lognmf.core.arrays import Array, gram, is_torch, namespace, to_numpy, total
 from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph, coloured, without_edges
@@ -34,11 +35,12 @@ class Costs:
     @classmethod
     def of(cls, problem: Problem) -> Costs:
         """The costs of a problem that coordinate descent does not refuse."""
-        from lognmf.core.solvers.coordinate import compiled  # numba takes a while to import
-
+        # Either takes a while to import: torch, numba.
+        name = "tensors" if is_torch(problem.data.pattern) else "compiled"
+        work: Any = import_module(f"lognmf.core.solvers.coordinate.{name}")
         graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
         rows = coloured(graphs[0].graph) if graphs else without_edges(problem.data.shape[0])
-        return cls(problem, rows, compiled)
+        return cls(problem, work.placed(rows, problem.data.pattern), work)
 
     # The penalties ---------------------------------------------------------------------
 
@@ -53,23 +55,23 @@ class Costs:
     @functools.cached_property
     def on_U(self) -> Any:
         """The loops for the penalty on U."""
-        return self.work.kernels(self._terms[0])
+        return self.work.loops(self._terms[0])
 
     @functools.cached_property
     def on_V(self) -> Any:
         """The loops for the penalty on V."""
-        return self.work.kernels(self._terms[1])
+        return self.work.loops(self._terms[1])
 
     def weights(self, B: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights of the penalties on U and V and of the graph, each (B,) in float64."""
-        alpha, beta, lam = (np.zeros(B) + term.weight for term in self._terms)
+        alpha, beta, lam = (np.zeros(B) + to_numpy(term.weight) for term in self._terms)
         return alpha, beta, lam
 
-    def penalties(self, U: np.ndarray, V: np.ndarray, rough: np.ndarray) -> np.ndarray:
+    def penalties(self, U: Array, V: Array, rough: np.ndarray) -> np.ndarray:
         """All but the data term, (B,); ``rough`` is V's roughness."""
         return self.weights(V.shape[1])[2] * rough.sum(axis=1) + self.sparsity(U, V)
 
-    def sparsity(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    def sparsity(self, U: Array, V: Array) -> np.ndarray:
         """The separable penalties on both factors, (B,)."""
         alpha, beta, _ = self.weights(V.shape[1])
         value = np.zeros(V.shape[1])
@@ -78,7 +80,7 @@ class Costs:
                 value = value + weight * kernels.penalty_sum(F)
         return value
 
-    def roughness(self, V: np.ndarray) -> np.ndarray:
+    def roughness(self, V: Array) -> np.ndarray:
         """``v_jᵀ L v_j`` of every component, (B, k); zeros if the graph has no weight."""
         if not self.weights(V.shape[1])[2].any():
             return np.zeros(V.shape[1:])
@@ -89,39 +91,40 @@ class Costs:
         """The samples."""
         return self.problem.data
 
-    def squared_residuals(self, U: np.ndarray, V: np.ndarray, XU: np.ndarray) -> np.ndarray:
+    def squared_residuals(self, U: Array, V: Array, XU: Array) -> Array:
         """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
         return self.problem.squared_residuals(U, V, XU)
 
     # The data term ---------------------------------------------------------------------
 
-    def fit_value(
-        self, U: np.ndarray, V: np.ndarray, XU: np.ndarray, UU: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def fit_value(self, U: Array, V: Array, XU: Array, UU: Array) -> tuple[np.ndarray, Array]:
         """The data term (B,) and the row weights; infinite where something has overflowed."""
-        if self._row_norm is None and V.dtype == np.float64:
-            short = self._size - 2 * np.einsum("nbk,nbk->b", XU, V) + np.einsum("bkl,bkl->b", UU, gram(V, V))
+        xp = namespace(V)
+        if self._row_norm is None and V.dtype == xp.float64:
+            linear, square = xp.einsum("nbk,nbk->b", XU, V), xp.einsum("bkl,bkl->b", UU, gram(V, V))
+            short = self._size - 2 * to_numpy(linear) + to_numpy(square)
             if (short > ENOUGH_DIGITS * self._size).all():
-                return short, np.zeros((0, V.shape[1]))
+                return short, V[:0, :, 0]
         value, kept = self._residual_cost(self.squared_residuals(U, V, XU))
-        sound = np.isfinite(UU.sum(axis=(1, 2))) & np.isfinite(XU.sum(axis=(0, 2)))
-        return np.where(sound, value, np.inf), kept
+        sound = xp.isfinite(xp.sum(UU, axis=(1, 2))) & xp.isfinite(xp.sum(XU, axis=(0, 2)))
+        return np.where(to_numpy(sound), value, np.inf), kept
 
     def zero_value(self, B: int) -> np.ndarray:
         """The objective of U = V = 0, (B,)."""
-        return self._residual_cost(self.data.squared_norms[:, None] + np.zeros(B))[0]
+        squared = self.data.squared_norms[:, None]
+        return self._residual_cost(namespace(squared).repeat(squared, B, axis=1))[0]
 
     def take(self, index: np.ndarray) -> Costs:
         """The costs of the settings ``index``."""
         return replace(self, problem=self.problem.take(index))
 
-    def _residual_cost(self, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _residual_cost(self, squared: Array) -> tuple[np.ndarray, Array]:
         """What residuals of these squared norms (n, B) cost, (B,), and their row weights."""
         if self._row_norm is None:
-            return total(squared, axis=0), np.zeros((0, squared.shape[1]))
+            return to_numpy(total(squared, axis=0)), squared[:0, :]
         fit: Any = self.problem.fit
         r = squared**0.5
-        value = total(robust_value(self._row_norm, r, fit.weight), axis=0)
+        value = to_numpy(total(robust_value(self._row_norm, r, fit.weight), axis=0))
         return value, kept_share(self._row_norm, r, fit.weight / 2)
 
     @functools.cached_property
@@ -132,7 +135,7 @@ class Costs:
     @functools.cached_property
     def _size(self) -> float:
         """``‖X‖²_F``."""
-        return float(self.data.squared_norms.sum(dtype=np.float64))
+        return float(total(self.data.squared_norms, axis=0))
 
 
 LONGEST = 0.8  # longest Newton step, in log t, for which descent is proved
@@ -142,7 +145,7 @@ Weights: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def newton_scale(
-    costs: Costs, U: np.ndarray, V: np.ndarray, rough: np.ndarray, weights: Weights, times: int
+    costs: Costs, U: Array, V: Array, rough: np.ndarray, weights: Weights, times: int
 ) -> np.ndarray:
     """Factors (B, k) by which to multiply U's columns, and divide V's, by ``times`` Newton steps at most.
 
@@ -173,7 +176,7 @@ def newton_scale(
 
 
 def best_scale(
-    costs: Costs, U: np.ndarray, V: np.ndarray, rough: np.ndarray, share: np.ndarray, times: int
+    costs: Costs, U: Array, V: Array, rough: np.ndarray, share: np.ndarray, times: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Factors (B, k) for the columns of U and of V; a component with an empty side gets zeros.
 
@@ -186,12 +189,12 @@ def best_scale(
     both = (alpha > 0) & side_V
     if not (alpha.any() or side_V.any()):
         return np.ones(rough.shape), np.ones(rough.shape)
-    top_U, top_V = U.max(axis=0), V.max(axis=0)
+    top_U, top_V = (to_numpy(namespace(F).max(F, axis=0)) for F in (U, V))
     empty = np.logical_not((top_U > 0) & (top_V > 0))
     scale = np.ones(empty.shape)
     if times and both.any():
         scale = newton_scale(costs, U, V, rough, (alpha, beta, lam), times)
-        most = float(np.finfo(U.dtype).max) ** 0.4  # whose square, many times, does not overflow
+        most = float(namespace(U).finfo(U.dtype).max) ** 0.4  # whose square, many times, does not overflow
         scale = np.clip(scale, top_V / most, most / np.where(empty, 1.0, top_U))
         scale[~both[:, None] | empty] = 1.0
     return (

@@ -8,62 +8,62 @@ from __future__ import annotations
 
 import numpy as np
 
-from lognmf.core.arrays import gram
+from lognmf.core.arrays import Array, double, gram, mix, namespace, positive, to_numpy, total
 from lognmf.core.data import Data
 
 POWER_STEPS = 3  # steps of the power method on the residual; the sweeps that follow do the rest
 
 
 def refilled(
-    data: Data, U: np.ndarray, V: np.ndarray, squared: np.ndarray, empty: np.ndarray, due: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    data: Data, U: Array, V: Array, squared: Array, empty: np.ndarray, due: np.ndarray
+) -> tuple[Array, Array]:
     """U and V with their ``empty`` components (B, k) filled, in the settings that are ``due`` (B,).
 
     Penalties may empty a component for good that could be used elsewhere. Each one gets a sample with a
     large ``squared`` residual (n, B).
     """
-    U, V = U.copy(), V.copy()
-    for b in np.flatnonzero(due):
-        components = np.flatnonzero(empty[b])
+    xp, squared = namespace(U), to_numpy(squared)
+    U, V = xp.asarray(U, copy=True), xp.asarray(V, copy=True)
+    for b in np.flatnonzero(due).tolist():
+        components = np.flatnonzero(empty[b]).tolist()
         worse_half = np.argsort(-squared[:, b], kind="stable")[: max(1, len(squared) // 2)]
-        spread = worse_half[:: max(1, len(worse_half) // len(components))]
+        spread = worse_half[:: max(1, len(worse_half) // len(components))].tolist()
         for j, i in zip(components, spread, strict=False):
             sample = data.dense_rows(slice(i, i + 1))[0]
-            missing = np.maximum(sample - U[:, b, :] @ V[i, b, :], 0)
-            size = float(np.linalg.norm(missing)) or 1.0
+            missing = positive(sample - U[:, b, :] @ V[i, b, :])
+            size = float(xp.linalg.vector_norm(missing)) or 1.0
             U[:, b, j], V[:, b, j] = missing / size, 0
             V[i, b, j] = size
     return U, V
 
 
-def exchanged(
-    data: Data, U: np.ndarray, V: np.ndarray, squared: np.ndarray, rank: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def exchanged(data: Data, U: Array, V: Array, squared: Array, rank: np.ndarray) -> tuple[Array, Array]:
     """U and V with one component of every setting replaced by the leading part of the residual.
 
     The component of this ``rank`` (B,) in the order of `needs` goes; 0 is the least needed one. The
     nonnegative power method finds the new one, from the sample with the largest residual.
     """
-    u = np.stack(
-        [
-            data.dense_rows(slice(i, i + 1))[0] - U[:, b, :] @ V[i, b, :]
-            for b, i in enumerate(squared.argmax(0))
-        ],
-        axis=1,
-    )[:, :, None]
+    xp = namespace(U)
+    tiny = float(xp.finfo(U.dtype).smallest_normal)
+    farthest = to_numpy(xp.argmax(squared, axis=0)).tolist()
+    residuals = [
+        data.dense_rows(slice(i, i + 1))[0, :] - U[:, b, :] @ V[i, b, :] for b, i in enumerate(farthest)
+    ]
+    u = xp.stack(residuals, axis=1)[:, :, None]
     for _ in range(POWER_STEPS):
-        u = np.maximum(u, 0)
-        u = u / np.maximum(np.linalg.norm(u, axis=0), np.finfo(u.dtype).tiny)
-        v = np.maximum(data.times(u) - np.einsum("nbk,bkl->nbl", V, gram(U, u)), 0)
-        last, u = u, data.t_times(v) - np.einsum("pbk,bkl->pbl", U, gram(V, v))
-    U, V = U.copy(), V.copy()
+        u = positive(u)
+        size = xp.linalg.vector_norm(u, axis=0)
+        u = u / xp.where(size > tiny, size, xp.full_like(size, tiny))
+        v = positive(data.times(u) - mix(V, gram(U, u)))
+        last, u = u, data.t_times(v) - mix(U, gram(V, v))
+    U, V = xp.asarray(U, copy=True), xp.asarray(V, copy=True)
     for b, place in enumerate(rank):
-        j = np.argsort(needs(U[:, b, :], V[:, b, :]), kind="stable")[int(place) % U.shape[2]]
+        j = int(np.argsort(needs(U[:, b, :], V[:, b, :]), kind="stable")[int(place) % U.shape[2]])
         U[:, b, j], V[:, b, j] = last[:, b, 0], v[:, b, 0]
     return U, V
 
 
-def needs(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+def needs(U: Array, V: Array) -> np.ndarray:
     """How much the data term would rise without each component, the others making up for it, (k,).
 
     If V's other columns are free to follow (also below zero), leaving out component j costs
@@ -71,8 +71,10 @@ def needs(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     """
     costs = []
     for F, other in ((U, V), (V, U)):
-        G = F.T.astype(np.float64) @ F  # in single precision the inverse of almost parallel parts is noise
+        F = double(F)  # in single precision the inverse of almost parallel parts is noise
+        G = to_numpy(F.T @ F)
         ridge = np.trace(G) * 1e-9 / len(G) + np.finfo(G.dtype).tiny
         inverse = np.linalg.inv(G + ridge * np.eye(len(G)))
-        costs.append(np.sum(other**2, axis=0) / np.maximum(np.diag(inverse), np.finfo(G.dtype).tiny))
+        squares = to_numpy(total(other**2, axis=0))
+        costs.append(squares / np.maximum(np.diag(inverse), np.finfo(G.dtype).tiny))
     return np.maximum(*costs)

@@ -7,6 +7,7 @@ from types import FunctionType
 
 import numpy as np
 
+from lognmf.core.arrays import is_torch
 from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.terms.laplacian import Laplacian
@@ -45,11 +46,10 @@ def _refuses_data(data: Data) -> str | None:
         return 'solver="cd" needs numba: run pip install numba, or use solver="mu".'
     if not hasattr(data, "t_times"):
         return 'solver="cd" needs the codes in one process, and the blocks are on workers: use solver="mu".'
-    if not isinstance(data.pattern, np.ndarray):
+    if not isinstance(data.pattern, np.ndarray) and not is_torch(data.pattern):
         return (
-            'solver="cd" works on NumPy arrays and SciPy sparse matrices; got a '
-            f"{type(data.pattern).__name__}. "
-            'Use solver="mu", or bring X to NumPy first (a torch tensor by X.cpu().numpy()).'
+            'solver="cd" works on NumPy arrays, SciPy sparse matrices and torch tensors; X is of type '
+            f'{type(data.pattern).__name__}: use solver="mu".'
         )
     if data.weights:
         return (

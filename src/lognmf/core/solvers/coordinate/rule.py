@@ -22,14 +22,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from lognmf.core.arrays import gram, scale_rows
+from lognmf.core.arrays import Array, by_setting, chosen, gram, namespace, scale_rows, to_numpy, total
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers.coordinate.coloured_graph import without_edges
 from lognmf.core.solvers.coordinate.costs import Costs, best_scale
 from lognmf.core.solvers.coordinate.escapes import exchanged, refilled
 from lognmf.core.solvers.coordinate.limits import refuses
-from lognmf.core.solvers.coordinate.working_point import Progress, WorkingPoint, chosen, merge
+from lognmf.core.solvers.coordinate.working_point import Progress, WorkingPoint, merge
 from lognmf.core.solvers.multiplicative import unit_columns
 from lognmf.core.terms.protocol import degree_of
 
@@ -85,7 +85,7 @@ class CoordinateDescent:
     # The contract of a rule ------------------------------------------------------------
 
     @np.errstate(over="ignore", invalid="ignore")
-    def start(self, U: np.ndarray, V: np.ndarray) -> State:
+    def start(self, U: Array, V: Array) -> State:
         """The state from which to step: the start at its best scale.
 
         A start without zeros gets the ramp. One with zeros (the end of another fit) goes on from
@@ -96,9 +96,9 @@ class CoordinateDescent:
         given = self._point_at(U, V)
         scaled = self._point_at(*self._at_best_scale(given))
         full = self.costs.sparsity(scaled.U, scaled.V)
-        ramp = (U > 0).all(axis=(0, 2)) & (V > 0).all(axis=(0, 2)) & (full > 0) & np.isfinite(scaled.value)
+        ramp = by_setting("all", U > 0) & by_setting("all", V > 0) & (full > 0) & np.isfinite(scaled.value)
         small = FIRST_COST * given.progress.zero / np.where(full > 0, full, 1.0)
-        saturated = np.maximum(scaled.U.max(axis=(0, 2)), scaled.V.max(axis=(0, 2))) > LARGE_ENTRY
+        saturated = np.maximum(by_setting("max", scaled.U), by_setting("max", scaled.V)) > LARGE_ENTRY
         largest = np.where(saturated, LARGEST_SHARE / 10, LARGEST_SHARE)
         share = np.where(ramp, np.clip(small, SMALLEST_SHARE, largest), 1.0)
         better = scaled.value < given.value
@@ -114,7 +114,8 @@ class CoordinateDescent:
         best = old.progress.best
         better = point.value <= best
         point = replace(point, progress=replace(point.progress, best=np.where(better, point.value, best)))
-        U, V, XU = chosen(better, (point.U, point.V, point.XU), (state.U, state.V, state.aux[0]))
+        ours, theirs = (point.U, point.V, point.XU), (state.U, state.V, state.aux[0])
+        U, V, XU = (chosen(better, *both) for both in zip(ours, theirs, strict=True))
         point = self._revive_if_stalled(point, U, V, XU)
         point = self._exchange_if_stalled(point, U, V, XU)
         return State(U, V, (XU, *self._back_if_lost(point, U, V).packed()))
@@ -130,11 +131,11 @@ class CoordinateDescent:
         progress = WorkingPoint.unpacked(state.aux[1:]).progress
         return (progress.pace <= tol * np.abs(progress.value)) & (progress.value <= progress.best)
 
-    def factors(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def factors(self, state: State) -> tuple[Array, Array, Array]:
         """U, V and ``X @ U`` of a state."""
         return state.U, state.V, state.aux[0]
 
-    def squared_error(self, state: State) -> np.ndarray:
+    def squared_error(self, state: State) -> Array:
         """``‖X − V Uᵀ‖²_F`` of every setting, shape (B,), float64."""
         return self.problem.squared_error(*self.factors(state))
 
@@ -167,19 +168,17 @@ class CoordinateDescent:
         value = fit_value + costs.penalties(U, V, rough * inverse**2)
         return WorkingPoint(U, V, XU, swept_U, last_V, kept, old.progress.at(value))
 
-    def _sweep_U(self, U: np.ndarray, XV: np.ndarray, VV: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def _sweep_U(self, U: Array, XV: Array, VV: Array, alpha: np.ndarray) -> Array:
         if self.unit_components:
             return self.costs.on_U.sphere_sweep(U, XV, VV, alpha, SWEEPS)
         p, B, _ = U.shape
-        return self.costs.on_U.sweep(
-            U, XV, VV, np.zeros((0, B)), without_edges(p), np.zeros(B), alpha, SWEEPS
-        )
+        return self.costs.on_U.sweep(U, XV, VV, U[:0, :, 0], without_edges(p), np.zeros(B), alpha, SWEEPS)
 
-    def _at_best_scale(self, given: WorkingPoint) -> tuple[np.ndarray, np.ndarray]:
+    def _at_best_scale(self, given: WorkingPoint) -> tuple[Array, Array]:
         """The multiple of ``V Uᵀ`` that fits the data best, in the best balance of U and V."""
         U, V, scaled = given.U, given.V, self.costs.work.scaled
-        fitting = np.sum(given.XU * V, axis=(0, 2), dtype=np.float64)
-        size = np.sum(gram(U, U) * gram(V, V), axis=(1, 2), dtype=np.float64)
+        fitting = to_numpy(total(given.XU * V, axis=(0, 2)))
+        size = to_numpy(total(gram(U, U) * gram(V, V), axis=(1, 2)))
         t = np.repeat((fitting / np.where(size > 0, size, 1.0))[:, None], U.shape[2], axis=1)
         if self.unit_components:
             return U, scaled(V, t)
@@ -195,19 +194,19 @@ class CoordinateDescent:
         if not hopeless.any():
             return point
         names = ("U", "V", "XU", "last_U", "last_V")
-        empty = replace(point, **{name: np.zeros_like(getattr(point, name)) for name in names})
+        zeros = namespace(point.V).zeros_like
+        empty = replace(point, **{name: zeros(getattr(point, name)) for name in names})
         return merge(hopeless, replace(empty, progress=progress.at(progress.zero)), point)
 
-    def _revive_if_stalled(
-        self, point: WorkingPoint, U: np.ndarray, V: np.ndarray, XU: np.ndarray
-    ) -> WorkingPoint:
+    def _revive_if_stalled(self, point: WorkingPoint, U: Array, V: Array, XU: Array) -> WorkingPoint:
         """The best point U, V with its empty components refilled, on a new ramp; or ``point`` as it is."""
         progress, (alpha, beta, _) = point.progress, self.costs.weights(point.batch)
         stalled = (progress.pace <= STALLED * progress.best) & (alpha + beta > 0)
         due = stalled & (progress.best < (1 - IMPROVED) * progress.escaped)
         if not due.any():
             return point
-        empty = np.logical_not((U > 0).any(axis=0) & (V > 0).any(axis=0))
+        any_of = namespace(U).any
+        empty = ~to_numpy(any_of(U > 0, axis=0) & any_of(V > 0, axis=0))
         due &= empty.any(axis=1)
         if not due.any():
             return point
@@ -218,9 +217,7 @@ class CoordinateDescent:
             due, replace(self._point_at(U, V), progress=replace(fresh, escaped=progress.best)), point
         )
 
-    def _exchange_if_stalled(
-        self, point: WorkingPoint, U: np.ndarray, V: np.ndarray, XU: np.ndarray
-    ) -> WorkingPoint:
+    def _exchange_if_stalled(self, point: WorkingPoint, U: Array, V: Array, XU: Array) -> WorkingPoint:
         """The best point U, V with a component exchanged; or ``point`` as it is.
 
         Without penalties no component dies, but one may be of little use where it is. After
@@ -242,7 +239,7 @@ class CoordinateDescent:
         fresh = replace(new.progress, best=best, escaped=best, exchanges=tried + 1.0)
         return merge(again, replace(new, progress=fresh), point)
 
-    def _back_if_lost(self, point: WorkingPoint, U: np.ndarray, V: np.ndarray) -> WorkingPoint:
+    def _back_if_lost(self, point: WorkingPoint, U: Array, V: Array) -> WorkingPoint:
         """The best point U, V where a ramp or an escape has led to a worse one; else ``point`` as it is.
 
         The best point was left before it had converged: the run finishes it.
@@ -252,7 +249,7 @@ class CoordinateDescent:
             return point
         return merge(lost, replace(self._point_at(U, V), progress=point.progress.at_best()), point)
 
-    def _point_at(self, U: np.ndarray, V: np.ndarray) -> WorkingPoint:
+    def _point_at(self, U: Array, V: Array) -> WorkingPoint:
         """A new run's working point."""
         XU = self.costs.data.times(U)
         value, kept = self.costs.fit_value(U, V, XU, gram(U, U))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from lognmf.core.arrays import Array, chosen
+
 WINDOW = 5  # steps over which the pace is measured: a single step may have been rejected
 OUTLOOK = 30  # a run is lost if this many steps at its pace would not reach the best objective
 RAMP_STEPS = 4  # steps of the ramp per power of ten by which the penalties grow
@@ -120,21 +122,21 @@ class WorkingPoint:
     at the factors; shape (0, B) for the plain fit.
     """
 
-    U: np.ndarray
-    V: np.ndarray
-    XU: np.ndarray
-    last_U: np.ndarray
-    last_V: np.ndarray
-    kept: np.ndarray
+    U: Array
+    V: Array
+    XU: Array
+    last_U: Array
+    last_V: Array
+    kept: Array
     progress: Progress
 
     @classmethod
-    def unpacked(cls, arrays: tuple[np.ndarray, ...]) -> WorkingPoint:
+    def unpacked(cls, arrays: tuple[Array, ...]) -> WorkingPoint:
         """The point that was `packed`."""
         V, XU, last_V, kept, U, last_U, progress = arrays
         return cls(U, V, XU, last_U, last_V, kept, Progress.unpacked(progress))
 
-    def packed(self) -> tuple[np.ndarray, ...]:
+    def packed(self) -> tuple[Array, ...]:
         """All fields as arrays with the batch in axis 1, those that follow the samples first."""
         by_sample = (self.V, self.XU, self.last_V, self.kept)
         return (*by_sample, self.U, self.last_U, self.progress.packed())
@@ -156,22 +158,10 @@ class WorkingPoint:
         return replace(point, progress=self.progress.followed_by(point.value, accepted))
 
 
-def chosen(
-    which: np.ndarray, ones: tuple[np.ndarray, ...], others: tuple[np.ndarray, ...]
-) -> tuple[np.ndarray, ...]:
-    """Settings of ``ones`` where ``which`` (B,), of ``others`` elsewhere; no copies if all are alike."""
-    if which.all():
-        return ones
-    if not which.any():
-        return others
-    return tuple(
-        np.where(which.reshape(1, -1, *[1] * (one.ndim - 2)), one, other)
-        for one, other in zip(ones, others, strict=True)
-    )
-
-
 def merge(which: np.ndarray, one: WorkingPoint, other: WorkingPoint) -> WorkingPoint:
     """Settings of ``one`` where ``which`` (B,), of ``other`` elsewhere."""
     if which.all() or not which.any():
         return one if which.all() else other
-    return WorkingPoint.unpacked(chosen(which, one.packed(), other.packed()))
+    return WorkingPoint.unpacked(
+        tuple(chosen(which, *both) for both in zip(one.packed(), other.packed(), strict=True))
+    )
