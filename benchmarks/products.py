@@ -5,7 +5,7 @@
 - sparse: a fit of sparse X with one thread and with all, one after the other, several times.
 - transform: codes of 10,000 samples, scikit-learn's seconds over ours.
 - error: plain NMF, seconds to 0.1 % above the error at which scikit-learn's coordinate descent ends, the
-  starts included.
+  starts included; and those of R's RcppML (Debian: r-cran-rcppml), from a random start, where it is installed.
 - busy: 15 iterations of 20,000 × 200 while other processes use all cores, threads against one.
 - grid: `NMFClustering(20, effort="grid")` on COIL20.
 
@@ -15,9 +15,13 @@ Best wall seconds of several, CPU seconds in brackets. Compiling (once per machi
 import argparse
 import multiprocessing
 import os
+import shutil
+import subprocess
+import tempfile
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -119,6 +123,27 @@ def transform():
             against_scikit_learn(*names, partial(theirs.transform, X), partial(ours.transform, X))
 
 
+def rcppml(X, goal):
+    """Seconds of R's RcppML to the error, how many steps, its error and whether it got there; else None."""
+    if shutil.which("Rscript") is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        if sp.issparse(X):
+            M = sp.csc_array(X)
+            parts = {"data": M.data, "rows": M.indices.astype(np.int32), "ends": M.indptr.astype(np.int32)}
+        else:
+            parts = {"x": np.asfortranarray(X).reshape(-1, order="F")}
+        for name, values in parts.items():
+            values.tofile(Path(folder, f"{name}.bin"))
+        script = Path(__file__).with_name("rcppml.R")
+        command = ["Rscript", str(script), folder, *map(str, (*X.shape, K, goal, CORES))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return None
+    wall, steps, reached, enough = done.stdout.split()
+    return float(wall), int(steps), float(reached), enough == "TRUE"
+
+
 def error():
     problems = {
         "COIL20": normalize(datasets.load("coil20").X),
@@ -139,6 +164,14 @@ def error():
         names = (f"to the error: {name}, {steps} steps", 1.0)
         ratios.append(against_scikit_learn(*names, partial(theirs.fit, X), partial(ours.fit, X)))
         assert ours.reconstruction_err_ <= goal
+        peer = rcppml(X, goal)
+        if peer is None:
+            print("  RcppML: no Rscript with RcppML here")
+            continue
+        wall, steps, reached, enough = peer
+        own = min(seconds(partial(ours.fit, X))[0] for _ in range(3))
+        told = f"{steps} steps, {reached / goal:.4f} of the error allowed"
+        print(f"  RcppML {wall:.2f} s ({told}) / ours {own:.2f} s: {'' if enough else '> '}{wall / own:.2f}")
     print(f"median {np.median(ratios):.2f}  floor 3.0")
 
 

@@ -128,7 +128,8 @@ def _leading_svd(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndar
     n, p = X.shape
     if not isinstance(X, AsMatrix) and not on_gpu(X):
         X = on_cpu(X)
-    largest = float(stored_values(X).max(initial=0)) if sp.issparse(X) else float(X.max())
+    values = stored_values(X)
+    largest = 0.0 if 0 in values.shape else float(values.max())
     if largest == 0:
         return np.zeros((n, 0)), np.zeros(0), np.zeros((0, p))
     if is_torch(X):

@@ -36,7 +36,7 @@ class PlainNMF(TermsModel):
         Number of starts, run together as one batch; the best objective wins.
     solver : {"auto", "cd", "mu"}, default="mu"
         "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
-        NumPy and SciPy data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
+        data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
         be used, else "mu" (docs/solvers.md).
     scale : float or "auto", default="auto"
         Unit of X in which weights and starts are meant. "auto": the root mean square of the samples' norms,

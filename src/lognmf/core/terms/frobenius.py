@@ -101,16 +101,19 @@ def squared_residuals(
         short = by_rows(short_form, V)
     else:
         short = compiled.squared_residuals(block.squared_norms, V, XU, mix(V, UU))
-    if bool(xp.any(UU < 0)):
-        # Parts of any sign cancel in vᵀ(UᵀU)v, whose terms add up to this much at most.
-        size = size + V.shape[2] * row_dot(V**2, xp.linalg.diagonal(UU)[None, :, :])
     digits = max(1e-5, float(xp.finfo(U.dtype).eps) ** 0.5)
-    doubtful = (short < digits * size) | ~xp.isfinite(short)  # squares overflow before residuals do
-    if matter_above is not None:
-        doubtful = doubtful & (short > matter_above)
-    if not bool(xp.any(doubtful)):
-        return short
-    return _explicit_where(doubtful, short, block, U, V)
+
+    def doubtful(size: Array) -> Array:
+        few = (short < digits * size) | ~xp.isfinite(short)  # squares overflow before residuals do
+        return few if matter_above is None else few & (short > matter_above)
+
+    unsure = doubtful(size)
+    # Both answers at once, since a GPU is made to wait for each.
+    signed, any_unsure = to_numpy(xp.stack([xp.any(UU < 0), xp.any(unsure)])).tolist()
+    if signed:
+        # Parts of any sign cancel in vᵀ(UᵀU)v, whose terms add up to this much at most.
+        unsure = doubtful(size + V.shape[2] * row_dot(V**2, xp.linalg.diagonal(UU)[None, :, :]))
+    return _explicit_where(unsure, short, block, U, V) if signed or any_unsure else short
 
 
 def _explicit_where(doubtful: Array, short: Array, data: InMemory, U: Array, V: Array) -> Array:
