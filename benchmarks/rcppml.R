@@ -14,9 +14,12 @@ if (file.exists(file.path(given[1], "x.bin"))) {
            p = numeric_file("ends.bin", "integer"), Dim = as.integer(numbers[1:2]))
 }
 setRcppMLthreads(numbers[5])
+size <- if (is.matrix(A)) sum(A^2) else sum(A@x^2)
 for (steps in c(2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100, 150, 200)) {
   seconds <- system.time(found <- nmf(A, numbers[3], tol = 0, maxit = steps, seed = 1, verbose = FALSE))
-  error <- sqrt(mse(A, found$w, found$d, found$h) * length(A))
+  h <- found$d * found$h
+  fitted <- sum(as.matrix(crossprod(found$w, A)) * h)
+  error <- sqrt(size - 2 * fitted + sum(crossprod(found$w) * tcrossprod(h)))
   if (error <= numbers[4]) break
 }
 again <- min(replicate(2, system.time(nmf(A, numbers[3], tol = 0, maxit = steps, seed = 1, verbose = FALSE))[["elapsed"]]))

@@ -74,9 +74,23 @@ def transposed(X: sp.csr_array) -> Blocks | None:
     count = max(1, min(n // BLOCK_ROWS, X.nnz // (ENTRIES_A_ROW * p)))
     edges = np.linspace(0, n, count + 1).astype(int).tolist()
     parts = list(map(slice, edges, edges[1:]))
-    blocks = [Block(rows, sp.csr_array(X[rows].T)) for rows in parts]
+    blocks = [Block(slice(0), X)] * count
+
+    def turn(own: slice) -> None:
+        for place in range(own.start, own.stop):
+            blocks[place] = Block(parts[place], sp.csr_array(_rows(X, parts[place]).T))
+
+    in_parts(turn, count)
     ends = sum((block.M.indptr.astype(np.int64) for block in blocks), np.zeros(p + 1, dtype=np.int64))
     return Blocks(blocks, ends)
+
+
+def _rows(X: sp.csr_array, some: slice) -> sp.csr_array:
+    """A few rows without a copy of their entries, which slicing makes."""
+    ends = X.indptr[some.start : some.stop + 1]
+    own = slice(int(ends[0]), int(ends[-1]))
+    shape = (some.stop - some.start, X.shape[1])
+    return sp.csr_array((X.data[own], X.indices[own], ends - ends[0]), shape=shape)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from math import sqrt
 import numpy as np
 
 from lognmf.core.compiling import compiled_fast, inlined
-from lognmf.core.parallel import SHARED_PRODUCTS, shared_out
+from lognmf.core.parallel import SHARED_PRODUCTS, in_parts, shared_out
 from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph
 from lognmf.core.solvers.coordinate.loops import Loops
 from lognmf.core.terms.protocol import SeparablePenalty
@@ -257,30 +257,38 @@ def roughness(V, indptr, indices, edges):
     return out
 
 
-@compiled_fast
 def extrapolated(F, last, momentum):
     """``F + momentum · (F − last)`` with ``momentum`` (B,), not below zero, without subnormal numbers."""
+    out = np.empty(F.shape, F.dtype)
+    in_parts(lambda rows: _extrapolate(F[rows], last[rows], momentum, out[rows]), len(F))
+    return out
+
+
+@compiled_fast
+def _extrapolate(F, last, momentum, out):
     tiny, (n, B, k) = np.finfo(F.dtype).tiny, F.shape
-    out = np.empty((n, B, k), F.dtype)
     for i in range(n):
         for b in range(B):
             for r in range(k):
                 x = F[i, b, r] + momentum[b] * (F[i, b, r] - last[i, b, r])
                 out[i, b, r] = x if x >= tiny else 0.0
+
+
+def scaled(F, factors):
+    """Columns of F times ``factors`` (B, k), without subnormal numbers."""
+    out = np.empty(F.shape, F.dtype)
+    in_parts(lambda rows: _scale(F[rows], factors, out[rows]), len(F))
     return out
 
 
 @compiled_fast
-def scaled(F, factors):
-    """Columns of F times ``factors`` (B, k), without subnormal numbers."""
+def _scale(F, factors, out):
     tiny, (n, B, k) = np.finfo(F.dtype).tiny, F.shape
-    out = np.empty((n, B, k), F.dtype)
     for i in range(n):
         for b in range(B):
             for r in range(k):
                 x = F[i, b, r] * factors[b, r]
                 out[i, b, r] = x if x >= tiny else 0.0
-    return out
 
 
 @compiled_fast
