@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Matrix, namespace
+from lognmf.core.arrays import Matrix, is_csr_tensor, namespace
 from lognmf.core.data import InMemory
 from lognmf.models.validation import check_finite, read_samples
 
@@ -58,6 +58,10 @@ def _scaled_rows(data: InMemory) -> Matrix:
         X = sp.csr_array(X.multiply(1 / np.where(largest > 0, largest, 1)[:, None]), dtype=X.dtype)
         norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64)).reshape(-1)
         return sp.csr_array(X.multiply(1 / np.where(norms > 0, norms, 1)[:, None]), dtype=X.dtype)
+    if is_csr_tensor(X):
+        from lognmf.core.sparse_tensors import normalised
+
+        return normalised(X)
     xp = namespace(X)
     one = xp.ones_like(X[:, :1])
     largest = xp.max(xp.abs(X), axis=1, keepdims=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import MODELS, NMFClustering, fit_grid, to_device
+from lognmf import MODELS, NMFClustering, choose_components, fit_grid, normalize, to_device
 from lognmf.core.arrays import is_csr_tensor, on_cpu, rows_of, squared_row_norms, to_numpy
 from lognmf.core.data import InMemory
 from problems import pattern, samples
@@ -111,3 +111,14 @@ def test_empty_data(device):
         to_device(sp.csr_array((5, 4)), device, "float64")
     )
     assert model.reconstruction_err_ == 0
+
+
+def test_samples_of_unit_norm(X, device):
+    for size in (1.0, 1e-170, 1e170):
+        there = normalize(to_device(size * X, device, "float64"))
+        np.testing.assert_allclose(on_cpu(there).toarray(), normalize(size * X).toarray(), atol=1e-15)
+
+
+def test_number_of_components(X, device):
+    found = [choose_components(M, [2, 3], random_state=0) for M in (X, to_device(X, device, "float64"))]
+    assert found[0].best == found[1].best

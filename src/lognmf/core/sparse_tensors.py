@@ -76,6 +76,18 @@ def squared_norms(X: Tensor, unit: float = 1.0) -> Tensor:
     return torch.zeros(X.shape[0], dtype=X.dtype, device=X.device).index_add_(0, entry_rows(X), squares)
 
 
+def normalised(X: Tensor) -> Tensor:
+    """The rows over their norms; over their largest entries first, since squares may overflow or vanish."""
+    row, values = entry_rows(X), X.values()
+    largest = torch.zeros(X.shape[0], dtype=X.dtype, device=X.device)
+    largest = largest.scatter_reduce_(0, row, values.abs(), "amax")
+    values = values / torch.where(largest > 0, largest, 1.0)[row]
+    scaled = csr_tensor(X.crow_indices(), X.col_indices(), values, X.shape)
+    norms = squared_norms(scaled) ** 0.5
+    values = values / torch.where(norms > 0, norms, 1.0)[row]
+    return csr_tensor(X.crow_indices(), X.col_indices(), values, X.shape)
+
+
 def _entries_of(X: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """For the stored entries of some rows: their places, and which of ``rows`` they are in; row lengths."""
     ends = X.crow_indices().long()

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state as generator
 
-from lognmf.core.arrays import to_numpy
+from lognmf.core.arrays import on_cpu, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
 from lognmf.grid.graph_evidence import graph_evidence
@@ -221,7 +221,7 @@ def _check_data(X: Any) -> InMemory:
 
 def _plain(data: InMemory) -> tuple[Any, np.ndarray | None]:
     """X in NumPy, float64, of root mean square 1; and which entries are missing, None if none is."""
-    X = data.X.astype(np.float64) if sp.issparse(data.X) else to_numpy(data.X).astype(np.float64)
+    X = on_cpu(data.X).astype(np.float64)
     missing = None if data.M is None else to_numpy(data.M) == 0
     largest = X.max()
     if not largest:
