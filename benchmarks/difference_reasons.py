@@ -182,41 +182,22 @@ def named(attempt, words):
     return " and ".join(parts) or "other seeds"
 
 
-def tried_words(tried, words):
-    """What was tried for a group; what the same fits tell is named together."""
-    plain = [a.seeds for a in tried if a.change == Change()]
-    seeds = ["other seeds, iterations, read-outs and form of NMI"] if max(plain, default=0) > 1 else []
-    alone = ["iterations, read-outs and form of NMI"] if plain and not seeds else []
-    others = dict.fromkeys(named(a, words) for a in tried if a.change != Change() and a.changed == 1)
-    return "; ".join([*seeds, *alone, *others])
-
-
-def sentence(group, tried, words, usual):
-    """Why a group differs, in one sentence."""
+def reason(group, tried, words, usual):
+    """What brings a group near the paper's numbers, and how near."""
     kind, attempt = verdict(group, tried, usual)
     if attempt is None:
-        return "Not looked into."
-    subset = (
-        f", the {attempt.settings} best settings of seed 0" if group.method in ("LS-NMF", "RLS-NMF") else ""
-    )
-    seeds = f"{attempt.seeds} seed{'s' if attempt.seeds > 1 else ''}{subset}"
-    impossible = "" if group.possible else " The paper's purity is below its accuracy, which cannot be."
+        return "not looked into"
+    best = f", {attempt.settings} best settings" if group.method in ("LS-NMF", "RLS-NMF") else ""
+    seeds = f"{attempt.seeds} seed{'s' if attempt.seeds > 1 else ''}{best}"
     if kind == "seed":
         low, high = attempt.low["accuracy"], attempt.high["accuracy"]
-        text = (
-            f"The seed: accuracy runs from {low:.1f} to {high:.1f} over {seeds}, and {attempt.near} of them "
-            f"come{'s' if attempt.near == 1 else ''} within 3 points."
-        )
+        text = f"the seed: accuracy {low:.1f} – {high:.1f}; {attempt.near} of {seeds}"
     elif kind in ("change", "two"):
-        text = f"With {named(attempt, words)} it is {numbers(attempt.means)} (mean over {seeds})."
+        text = f"{named(attempt, words)}: {numbers(attempt.means)} ({seeds})"
     elif kind == "lucky":
         text = (
-            f"Not settled: with {named(attempt, words)} {attempt.near} of {seeds} "
-            f"come{'s' * (attempt.near == 1)} within 3 points, but the mean is {numbers(attempt.means)}."
+            f"not settled: {named(attempt, words)}, {attempt.near} of {seeds}; mean {numbers(attempt.means)}"
         )
     else:
-        text = (
-            f"Not explained; tried: {tried_words(tried, words)}. Nearest: {named(attempt, words)}, "
-            f"{numbers(attempt.means)}."
-        )
-    return text + impossible
+        text = f"open; nearest: {named(attempt, words)}, {numbers(attempt.means)}"
+    return text if group.possible else f"{text} †"

@@ -1,7 +1,7 @@
-"""docs/reproduction.md from what was measured: tables, tests, differences and their reasons.
+"""docs/reproduction.md and its tables.md and differences.md from what was measured.
 
     python benchmarks/reproduction_page.py --from results/paper    # copy a reproduction's files, then write
-    python benchmarks/reproduction_page.py                         # write the page again
+    python benchmarks/reproduction_page.py                         # write the pages again
 
 No number is typed in: tables come from docs/reproduction/tables, the reasons from
 benchmarks/results/differences.csv by the rules of benchmarks/differences.py, words from
@@ -18,11 +18,11 @@ from pathlib import Path
 from statistics import fmean
 
 from difference_groups import CLOSE, METRICS, REPRODUCTION, ROOT, groups
-from difference_reasons import attempts, known, named, numbers, sentence, services, usual_changes, verdict
+from difference_reasons import attempts, known, named, numbers, reason, services, usual_changes, verdict
 from lognmf.paper.methods import METHODS, OURS
 from lognmf.paper.tables import TABLES
 
-PAGE = ROOT / "docs" / "reproduction.md"
+MADE = "<!-- Written by benchmarks/reproduction_page.py; its words are in docs/reproduction/page.toml. -->"
 TITLES = {"accuracy": "Accuracy", "nmi": "NMI", "purity": "Purity"}
 WITHHELD = ("fig-data", "fig-removed")
 """Figures that show faces of AR and Jaffe, which may not be passed on."""
@@ -35,7 +35,15 @@ def main():
     if options.source is not None:
         take(options.source)
     words = tomllib.loads((REPRODUCTION / "page.toml").read_text(encoding="utf-8"))
-    PAGE.write_text("\n\n".join(page(words)) + "\n", encoding="utf-8")
+    text = {name: " ".join(part.split()) for name, part in words["text"].items()}
+    kinds, listed, served = reasons(words["changes"])
+    pages = {
+        ROOT / "docs" / "reproduction.md": findings(words, text, kinds),
+        REPRODUCTION / "tables.md": all_tables(text),
+        REPRODUCTION / "differences.md": differences(words, text, kinds, listed, served),
+    }
+    for path, paragraphs in pages.items():
+        path.write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8")
 
 
 def take(source):
@@ -83,10 +91,15 @@ def truly_removed(name):
     return grid("Accuracy, without replacement", rows, list(METHODS)) if rows else None
 
 
-def label_free(name):
+CONTESTANTS = ("NMF", "GNMF", "LS-NMF", "RLS-NMF", "k-means", "spectral clustering", "LS-NMF, spectral")
+"""Columns of the table on the first page."""
+
+
+def label_free(name, methods=None):
     """Mean ± standard deviation of the accuracy; the highest mean of a row in bold."""
     rows = [row for row in read(f"{name}-honest.csv") if row["metric"] == "accuracy"]
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    methods = methods or list(dict.fromkeys(row["method"] for row in rows))
+    rows = [row for row in rows if row["method"] in methods]
     highest = defaultdict(float)
     for row in rows:
         highest[label(row)] = max(highest[label(row)], float(row["mean"]))
@@ -165,46 +178,53 @@ def reasons(words):
         kinds[group.method]["open" if attempt is None else kind] += 1
         row = {"dataset": group.dataset, "level": group.level}
         ours, paper = (dict(zip(METRICS, values, strict=True)) for values in (group.ours, group.paper))
-        why = sentence(group, tried, words, usual.get(group.method))
+        why = reason(group, tried, words, usual.get(group.method))
         listed[group.table].append([label(row), group.method, numbers(ours), numbers(paper), why])
     return kinds, listed, served
 
 
-# The page ------------------------------------------------------------------------------------
+# The pages -----------------------------------------------------------------------------------
 
 
-def page(words):
-    """The paragraphs of the page: those of page.toml, filled in, with the tables between them."""
-    kinds, listed, served = reasons(words["changes"])
-    text = {name: " ".join(part.split()) for name, part in words["text"].items()}
+def findings(words, text, kinds):
+    """The first page: what was found, in two screens."""
     yield text["title"]
-    yield "<!-- Written by benchmarks/reproduction_page.py; its words are in docs/reproduction/page.toml. -->"
+    yield MADE
+    yield "\n".join(f"- {line}" for line in in_short(text))
+    yield "## With labels and without"
+    yield text["story"]
+    yield label_free("table1", CONTESTANTS)
+    yield text["story, tests"]
+    yield "## What differs, and why"
+    yield text["differences"].format(**numbers_of(kinds))
+    yield "\n".join(
+        f"- **{note['about']}.** {' '.join(note['says'].split())}" for note in words.get("notes", ())
+    )
+    yield "## How it was made"
     yield f"```\n{words['commands'].strip()}\n```"
     yield text["how"].format(**words["run"], **versions())
     yield text["kept"]
-    yield "## In short"
-    yield "\n".join(f"- {line}" for line in in_short(text, kinds))
-    yield "## Paired tests"
-    yield text["tests"]
-    yield tests("clean")
-    yield from all_tables(text)
-    yield "## Figures"
-    figures = sorted((REPRODUCTION / "figures").glob("*.png"))
-    links = ", ".join(f"[{path.stem}](reproduction/figures/{path.name})" for path in figures)
-    yield text["figures"].format(links=links)
-    yield "## Why numbers differ"
+
+
+def differences(words, text, kinds, listed, served):
+    """The page of the reasons, row by row."""
+    yield "# Why numbers differ from the paper's"
+    yield MADE
     yield text["why"]
     yield kinds_table(kinds)
     yield text["served"]
     yield served_table(served, words["changes"])
-    yield "\n".join(
-        f"- **{note['about']}.** {' '.join(note['says'].split())}" for note in words.get("notes", ())
-    )
-    yield "## Differences, one by one"
     yield text["one by one"]
     for name, rows in listed.items():
-        yield f"### In Table {name.removeprefix('table')}"
-        yield table(["row", "method", "ours", "paper", "why"], rows)
+        yield f"## Table {name.removeprefix('table')}"
+        yield table(["row", "method", "ours", "paper", "within 3 points with"], rows)
+
+
+def numbers_of(kinds):
+    """How many pairs of row and method differ, by kind of reason."""
+    by_kind = sum(kinds.values(), Counter())
+    counted = {kind: by_kind[kind] for kind in ("seed", "change", "two", "lucky", "none", "open")}
+    return {"all": sum(by_kind.values()), **counted}
 
 
 def versions():
@@ -219,7 +239,7 @@ def versions():
     }
 
 
-def in_short(text, kinds):
+def in_short(text):
     found = counts()
     for ours, name in ((True, "LS-NMF and RLS-NMF"), (False, "the seven other methods")):
         reached, count, within = found[ours]
@@ -233,9 +253,6 @@ def in_short(text, kinds):
     winners = ", ".join(f"{name} {count}" for name, count in first.most_common())
     yield text["honest"].format(rows=sum(first.values()), winners=winners)
     yield text["means"].format(means=label_free_means())
-    by_kind = sum(kinds.values(), Counter())
-    numbers_of = {kind: by_kind[kind] for kind in ("seed", "change", "two", "lucky", "none", "open")}
-    yield text["differences"].format(all=sum(by_kind.values()), **numbers_of)
 
 
 def accuracies(column):
@@ -280,15 +297,24 @@ def label_free_means():
 
 
 def all_tables(text):
-    yield "## Tables"
+    """The page of all tables, tests and figures."""
+    yield "# All tables of the paper, ours beside them"
+    yield MADE
     yield text["tables"]
     for name, one in TABLES.items():
-        yield f"### Table {name.removeprefix('table')}: {one.title}"
+        yield f"## Table {name.removeprefix('table')}: {one.title}"
         yield from (compared(name, metric) for metric in METRICS)
         if (removed := truly_removed(name)) is not None:
             yield text["removed"]
             yield removed
         yield label_free(name)
+    yield "## Paired tests"
+    yield text["tests"]
+    yield tests("clean")
+    yield "## Figures"
+    figures = sorted((REPRODUCTION / "figures").glob("*.png"))
+    links = ", ".join(f"[{path.stem}](figures/{path.name})" for path in figures)
+    yield text["figures"].format(links=links)
 
 
 def kinds_table(kinds):

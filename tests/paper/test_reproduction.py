@@ -54,8 +54,8 @@ def test_rows_give_the_numbers_of_the_tables(table, paper_rows):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_page_shows_the_numbers_of_the_tables(name):
-    page = (DOCS / "reproduction.md").read_text(encoding="utf-8")
-    section = page.split(f"### Table {name.removeprefix('table')}: ")[1].split("\n### ")[0]
+    page = (DOCS / "reproduction" / "tables.md").read_text(encoding="utf-8")
+    section = page.split(f"## Table {name.removeprefix('table')}: ")[1].split("\n## ")[0]
     for row in read(f"{name}.csv"):
         if row["paper"]:
             assert f"{float(row['ours']):.1f} / {float(row['paper']):.1f}" in section
