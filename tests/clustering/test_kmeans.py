@@ -215,3 +215,12 @@ def test_bad_arguments(rng):
         V[1, 1, 1] = bad
         with pytest.raises(ValueError, match="V must be finite"):
             kmeans(V, 2, seed=0)
+
+
+def test_distances_within_rounding_are_zero(rng):
+    points = lloyd.Points.of(rng.random((6, 1, 3)))
+    least = lloyd.SLACK * points.square
+    distance = np.concatenate([-least, 0.5 * least, least, 2 * least], axis=1)
+    snapped = points.snap(distance)
+    np.testing.assert_array_equal(snapped[:, :3], 0)
+    np.testing.assert_array_equal(snapped[:, 3], distance[:, 3])

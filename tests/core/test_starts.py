@@ -6,7 +6,9 @@ import scipy.sparse as sp
 
 from lognmf.core import starts
 from lognmf.core.arrays import to_device, to_numpy
+from lognmf.core.blocks import AsMatrix
 from lognmf.core.starts import STARTS, batch
+from problems import cut
 
 
 @pytest.mark.parametrize("name", STARTS)
@@ -154,3 +156,12 @@ class TestKrylov:
         X = rng.random((60, 2)) @ rng.random((2, 30))
         self.check(X, 4)
         self.check(np.zeros((6, 5)) + 2.0, 3)
+
+
+@pytest.mark.parametrize("k", [2, 4, 8])
+def test_nndsvd_of_blocks(k, rng):
+    """The same whether few or most of the singular vectors are needed."""
+    X = rng.random((30, 9))
+    found, whole = (STARTS["nndsvda"](M, k, np.random.RandomState(0)) for M in (AsMatrix(cut(X, [7, 23])), X))
+    for ours, theirs in zip(found, whole, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-8)

@@ -315,3 +315,24 @@ def test_a_given_graph_is_what_the_start_clusters(rng):
     W = W + sp.csr_array(([0.01, 0.01], ([0, 1], [1, 0])), shape=W.shape)
     model = LogSparseNMF(2, init="spectral", graph=W, max_iter=0, random_state=0).fit(X)
     assert metrics.clustering_accuracy(other, model.embedding_.argmax(axis=1)) == 1.0
+
+
+def test_many_samples_on_a_gpu(rng, monkeypatch):
+    """The branch that a GPU takes, on a CPU: our own k-means on the device finds the same groups."""
+    torch = pytest.importorskip("torch", reason="torch is an extra")
+    monkeypatch.setattr(starts, "LARGE", 10)
+    monkeypatch.setattr(starts, "on_gpu", lambda _: True)
+    X, groups = unequal(rng)
+    labels = starts.spectral_clusters(torch.as_tensor(X), 4, np.random.RandomState(0), knn_graph(X, 5))
+    assert metrics.clustering_accuracy(groups, labels) == 1.0
+    U, V = spectral(torch.as_tensor(X), 4, np.random.RandomState(0), knn_graph(X, 5))
+    assert (U > 0).all()
+    assert metrics.clustering_accuracy(groups, V.argmax(axis=1)) == 1.0
+
+
+def test_where_hardly_any_sample_has_a_neighbour(rng):
+    """As many samples as clusters in pieces that are not tiny are too few to tell clusters apart."""
+    W = sp.lil_array((60, 60))
+    W[:3, :3] = 1 - np.eye(3)
+    labels = starts.spectral_clusters(rng.random((60, 4)), 3, np.random.RandomState(0), sp.csr_array(W))
+    assert len(set(labels[:3])) == 1
