@@ -50,7 +50,7 @@ def comparison_page(
             Section("Figures", (), tuple(_figures(comparison, figures))),
             _settings({name: model["parameters"] for name, model in summary["settings"]["models"].items()}),
         ),
-        _facts(summary),
+        facts(summary),
         (
             Highlight(fitted[0].model, "first in the table"),
             *_score(fitted[0]),
@@ -154,21 +154,22 @@ def _settings(parameters: Mapping[str, Mapping[str, Any]]) -> Section:
     alike = [name for name in names if all(own.get(name) == first.get(name) for own in others)]
     differ = sorted((name for name in names if name not in alike), key=lambda name: name not in _WEIGHTS)
     rows = tuple(
-        (model, tuple(Cell(_word(own.get(name))) for name in differ)) for model, own in parameters.items()
+        (model, tuple(Cell(word(own.get(name))) for name in differ)) for model, own in parameters.items()
     )
-    shared = ", ".join(f"{name} {_word(first.get(name))}" for name in alike)
+    shared = ", ".join(f"{name} {word(first.get(name))}" for name in alike)
     text = "Each model has its default settings, but for what the command says and for the start."
     caption = "Only those in which the models differ."
     table = Table("Parameters", caption, tuple(differ), rows, "model", "g", best="")
     return Section("Settings", (text, f"The same for all: {shared}."), (table,))
 
 
-def _word(value: Any) -> float | str | None:
+def word(value: Any) -> float | str | None:
+    """A parameter as a cell shows it."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if value is None or number else str(value)
 
 
-def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
+def facts(summary: Mapping[str, Any]) -> dict[str, str]:
     """How the numbers were computed, in words."""
     source, settings = summary["input"], summary["settings"]
     asked = {name: value for name, value in settings.items() if name != "models" and value is not None}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARK = "#e07a1f"
-_PALE = "0.6"
+_PALE = "0.55"
 
 TITLES = {
     "held_out": "Error of held-out entries, lower is better",

@@ -177,7 +177,7 @@ def convergence_rates(
         axes.axhline(1, color="0.35", linewidth=1, linestyle=(0, (2, 2)))
         axes.set(xlabel="iteration t", ylabel="|f(t+1) − f*| / |f(t) − f*|")
         place: dict[str, Any] = {"loc": "lower right", "ncols": 2}
-        without_formulas(axes.legend(fontsize=8, handlelength=2.8, framealpha=0.9, edgecolor="0.85", **place))
+        without_formulas(axes.legend(fontsize=8, handlelength=2.8, framealpha=0.9, edgecolor="0.55", **place))
         axes.set_ylim(*_rate_limits(np.concatenate(settled)))
     return figure
 

@@ -55,7 +55,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A matplotlib figure with its heading; with photographs it becomes a PNG, otherwise an SVG."""
+    """A matplotlib figure with its heading: an SVG for each theme, or a PNG where that is very large."""
 
     title: str
     caption: str
@@ -79,6 +79,16 @@ class Highlight:
     label: str
 
 
+@dataclass(frozen=True)
+class Method:
+    """A method that a page names: what the name stands for, and where it is described."""
+
+    name: str  # as in the tables, whose rows of this name link here
+    title: str
+    meaning: str
+    reference: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Page:
     """A page."""
@@ -88,3 +98,4 @@ class Page:
     sections: tuple[Section, ...]
     facts: Mapping[str, str] = field(default_factory=dict)  # how the results were computed, shown at the end
     highlights: tuple[Highlight, ...] = ()
+    methods: tuple[Method, ...] = ()  # spelled out below the sections
