@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from lognmf.cli.fit_sections import Shown, clusters, codes, parts, samples_to_look_at
 from lognmf.cli.next_steps import next_steps
-from lognmf.cli.page import facts, word
+from lognmf.cli.page import SILENT, facts, word
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table
 from lognmf.report.methods import spelled_out
 
@@ -33,8 +33,8 @@ def fit_page(run: Run, summary: Mapping[str, Any], figures: Mapping[str, Drawing
     """The page of a run, its summary and its figures; ``folder`` is where the results will be."""
     shown, results = Shown(run), summary["results"]
     n, p = run.data.X.shape
-    name = run.data.title or run.data.name
-    title = f"{len(shown.sizes)} clusters of {name}" if run.tried else f"{name} in {shown.k} parts"
+    whole = "" if run.data.title in ("", run.data.name) else f"{run.data.title}: "
+    found = f"{len(shown.sizes)} clusters" if run.tried else f"{shown.k} parts"
     how = "the best of several clusterings" if run.tried else "k-means on the codes"
     mixture = f"each a mixture of {shown.k} parts by {shown.method}"
     sections = (
@@ -49,8 +49,8 @@ def fit_page(run: Run, summary: Mapping[str, Any], figures: Mapping[str, Drawing
         _settings(run),
     )
     return Page(
-        title,
-        f"{n} samples of {p} features, {mixture}. Clusters: {how}.",
+        f"{run.data.name}: {found}",
+        f"{whole}{n} samples of {p} features, {mixture}. Clusters: {how}.",
         tuple(section for section in sections if section is not None),
         facts(summary),
         tuple(_highlights(shown, results)),
@@ -74,11 +74,12 @@ def _highlights(shown: Shown, results: Mapping[str, Any]) -> Iterator[Highlight]
         yield Highlight(f"{error / whole:.1%}", "relative error: the norm of X − VUᵀ over that of X")
     else:
         yield Highlight(f"{error:.4g}", "error: the norm of X − VUᵀ")
-    zeros = [f"{np.mean(factor == 0):.0%}" for factor in (shown.components, shown.V)]
-    yield Highlight(" and ".join(zeros), "of the entries of parts and of codes are zero")
+    zeros = [float(np.mean(factor == 0)) for factor in (shown.components, shown.V)]
+    if any(zeros):
+        yield Highlight(" / ".join(f"{share:.0%}" for share in zeros), "zeros in the parts / in the codes")
     if results["outliers"] is not None:
         yield Highlight(str(results["outliers"]), f"outliers among {len(shown.V)} samples")
-    yield Highlight(f"{results['seconds']:.1f} s", "for the fit")
+    yield Highlight(f"{results['seconds']:.2g} s", "for the fit")
 
 
 def _norm(X: Any) -> float:
@@ -132,8 +133,8 @@ def _tried(tried: Sequence[Mapping[str, Any]]) -> Section:
     )
     table = Table(
         "Clusterings",
-        "modularity: how many neighbours share a cluster beyond chance, higher is better. cut: normalised cut "
-        "of the neighbour graph, lower is better. balance: 1 if all clusters have the same size.",
+        "modularity: how many neighbours share a cluster beyond chance, higher is better. cut: normalised "
+        "cut of the neighbour graph, lower is better. balance: 1 if all clusters have the same size.",
         ("modularity", "cut", "balance", "seconds", "kept"),
         rows,
         "clustering",
@@ -153,7 +154,8 @@ def _next(run: Run, results: Mapping[str, Any], folder: Path, shown: Shown) -> S
 def _settings(run: Run) -> Section:
     """The parameters of the model; weights that were chosen from the data with the value they got."""
     rows = []
-    for name, value in run.model.get_params(deep=False).items():
+    values = {name: v for name, v in run.model.get_params(deep=False).items() if name not in SILENT}
+    for name, value in values.items():
         found = getattr(run.model, f"{name}_", None) if name in _WEIGHTS and isinstance(value, str) else None
         rows.append((name, (Cell(word(value) if found is None else f"{value}: {float(found):.4g}"),)))
     caption = f"Of {type(run.model).__name__}. After auto comes the value that was chosen from the data."

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 _FEW = 8
 """Names in a cell of a table, and samples to look at."""
 
-_MOST_LABELS = 40
+_TYPICAL = 4
+"""Typical samples that are named."""
+
+_MOST_LABELS = 20
 """Labels that a table has columns for."""
 
 
@@ -69,35 +72,33 @@ def clusters(shown: Shown) -> Section:
     if shown.data.y is not None and (table := _against_labels(shown)) is not None:
         items.append(table)
     if (drawing := _members(shown)) is not None:
-        caption = "A row for each cluster, from its most typical samples on the left to the least typical."
+        caption = "A row for each cluster, from its most typical samples on the left to the least typical. "
+        caption += "Every sample has its own scale."
         items.append(Figure("Samples of each cluster", caption, drawing))
     text = ("Labels are used for scores only.",) if shown.data.y is not None else ()
     return Section("Clusters", text, tuple(items))
 
 
 def _cluster_table(shown: Shown) -> Table:
+    """Size, main part, most frequent label and typical samples of each cluster, as far as they are known."""
+    y, names = shown.data.y, shown.data.sample_names
     typical = shown.typical_first()
-    of_cluster = shown.clusters[typical]
-    columns = ["samples", "main part"] + ["most frequent label", "its share"] * (shown.data.y is not None)
     rows = []
     for c, number in enumerate(shown.numbers):
-        cells = [Cell(int(shown.sizes[c])), Cell(f"part {shown.main[c]}")]
-        if shown.data.y is not None:
-            labels, counts = np.unique(shown.data.y[shown.clusters == c], return_counts=True)
-            cells += [Cell(shown.label(labels[counts.argmax()])), Cell(100 * counts.max() / counts.sum())]
-        names = [shown.name(i) for i in typical[of_cluster == c][:_FEW]]
-        rows.append((f"cluster {number}", (*cells, Cell(", ".join(names)))))
-    form = (".0f", "", *(("", ".0f") if shown.data.y is not None else ()), "")
-    return Table(
-        "Clusters",
-        "The main part has large codes in the cluster. Typical samples have codes near its mean."
-        + (" Shares are in percent." if shown.data.y is not None else ""),
-        (*columns, "typical samples"),
-        tuple(rows),
-        "cluster",
-        form,
-        best="",
-    )
+        cells = {"samples": Cell(int(shown.sizes[c])), "main part": Cell(f"part {shown.main[c]}")}
+        if y is not None:
+            labels, counts = np.unique(y[shown.clusters == c], return_counts=True)
+            cells["most frequent label"] = Cell(shown.label(labels[counts.argmax()]))
+            cells["its share"] = Cell(100 * counts.max() / counts.sum())
+        if names is not None:
+            few = typical[shown.clusters[typical] == c][:_TYPICAL]
+            cells["typical samples"] = Cell(", ".join(shorten(str(names[i]), 24) for i in few))
+        rows.append((f"cluster {number}", cells))
+    caption = "The main part has large codes in the cluster."
+    caption += " Shares are in percent." if y is not None else ""
+    caption += " Typical samples have codes near the mean of their cluster." if names is not None else ""
+    lines = tuple((name, tuple(cells.values())) for name, cells in rows)
+    return Table("All clusters", caption, tuple(rows[0][1]), lines, "cluster", ".0f", best="")
 
 
 def _against_labels(shown: Shown) -> Table | None:
@@ -112,7 +113,8 @@ def _against_labels(shown: Shown) -> Table | None:
         for number, line in zip(shown.numbers, counts, strict=True)
     )
     titles = tuple(map(shown.label, labels))
-    return Table("Clusters and labels", "Samples of each label.", titles, rows, "cluster", ".0f")
+    caption = "Numbers of samples; the most frequent label of a cluster is underlined."
+    return Table("Clusters and labels", caption, titles, rows, "cluster", ".0f", best_word="most")
 
 
 def _members(shown: Shown) -> Drawing | None:
@@ -120,9 +122,12 @@ def _members(shown: Shown) -> Drawing | None:
     if not shown.dense or (shown.data.image_shape is None and not shown.data.points):
         return None
     order = shown.typical_first()
+    X = shown.data.X[order]
+    if shown.data.image_shape is not None:
+        X = X / np.maximum(abs(X).max(axis=1, keepdims=True), np.finfo(float).tiny)
     names = [f"cluster {number}" for number in shown.numbers]
     return plots.samples(
-        shown.data.X[order],
+        X,
         shown.clusters[order],
         image_shape=shown.data.image_shape,
         class_names=names,
@@ -136,7 +141,7 @@ def _members(shown: Shown) -> Drawing | None:
 
 def parts(shown: Shown, drawing: Drawing) -> Section:
     """The parts in pictures and numbers."""
-    caption = "In the order of the clusters in which they are largest."
+    caption = "In the order of the clusters that they are the main parts of."
     if shown.data.image_shape is not None:
         caption += " Each is drawn as the samples are: black is zero, and white its largest value."
     return Section("Parts", (_numbering(shown),), (Figure("All parts", caption, drawing), _part_table(shown)))
@@ -174,7 +179,7 @@ def _part_table(shown: Shown) -> Table:
 def codes(drawing: Drawing) -> Section:
     """A map of the samples, and their codes."""
     caption = (
-        "Left: each sample is a dot, placed by its codes on their two widest axes; numbers are clusters. "
+        "Left: each sample is a dot, placed by its codes on their two widest axes and coloured by cluster. "
         "Right: the codes themselves, a row for each sample and a column for each part."
     )
     return Section("Map of the samples", (), (Figure("Codes", caption, drawing),))

@@ -10,6 +10,10 @@ from lognmf.paper.methods import CONTESTANTS, METHODS, OTHERS, OURS
 from lognmf.paper.spec import PRESETS, Preset
 from lognmf.paper.tables import PaperFigure, PaperTable, Scope
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table
+from lognmf.report.methods import PAPER, spelled_out
+
+FEWEST_PAIRS = 6
+"""Fewest data sets for a paired test: with n pairs its two-sided p is at least 2 / 2ⁿ."""
 
 
 def page(
@@ -34,8 +38,12 @@ def page(
     )
     if drawn:
         sections.append(Section("Figures", (), drawn))
-    subtitle = "Sparse, graph-regularised, robust NMF: the paper's experiments, run again."
-    return Page("The paper, rebuilt", subtitle, tuple(sections), facts, tuple(_highlights(every)))
+    whole = scope.preset == PRESETS["paper"]
+    title = "The paper, rebuilt" if whole else "The paper's experiments in short"
+    how = "run again" if whole else "run with fewer settings and iterations than the paper's"
+    subtitle = f"The experiments of the paper on LS-NMF and RLS-NMF, {how}. {PAPER}"
+    named = spelled_out([*METHODS, *(r.name for r in label_free)])
+    return Page(title, subtitle, tuple(sections), facts, tuple(_highlights(every)), named)
 
 
 # Text --------------------------------------------------------------------------------------
@@ -60,19 +68,25 @@ def _protocol(preset: Preset) -> tuple[str, ...]:
     values = "; ".join(
         f"{weight} {', '.join(f'{v:g}' for v in tried)}" for weight, tried in preset.values.items()
     )
+    protocol = (
+        "The paper's protocol"
+        if preset == PRESETS["paper"]
+        else "A short form of the paper's protocol, whose numbers may fall short of the paper's"
+    )
     return (
-        f"The paper's protocol: all combinations of {values}; {preset.max_iter} iterations; as many "
+        f"{protocol}: all combinations of {values}; {preset.max_iter} iterations; as many "
         "components as classes; samples of unit norm; a binary graph of 5 neighbours, built from the "
         "noisy data; k-means with 10 restarts on V; the best setting by the true labels; one seed, "
         f"{preset.seed}, fixed before anything was seen. All three metrics of a method come from one fit, "
         "that of the highest accuracy. NMI is divided by the larger entropy.",
         "NMF, GNMF, WNMF, LS-NMF and RLS-NMF start from uniform random numbers, the other four from "
         "k-means, as their papers say. WNMF is not given the removed entries: in the paper it "
-        "equals NMF on COIL20 with 40 % removed, which it could not with a mask. From the same start it "
-        "is NMF, so both columns agree. The label-free tables also show it with the mask.",
+        "equals NMF on COIL20 with 40 % removed, which it could not with a mask. Here it makes the same "
+        "steps as NMF from the same random numbers, so both columns agree. The label-free tables also "
+        "show it with the mask.",
         "The label-free protocol: other seeds than the one that chose, weights chosen without labels, "
         "the same number of settings for every method that has weights. `LS-NMF, all` and `RLS-NMF, all` "
-        "choose from the paper's whole grids, still without labels; `LS-NMF, spectral` starts from a "
+        "choose from all these combinations, still without labels; `LS-NMF, spectral` starts from a "
         "spectral clustering.",
     )
 
@@ -80,8 +94,6 @@ def _protocol(preset: Preset) -> tuple[str, ...]:
 def _summary(scope: Scope, results: Sequence[Finding]) -> Section:
     """The protocols, and how many numbers are reached."""
     text = list(_protocol(scope.preset))
-    if scope.preset != PRESETS["paper"]:
-        text.append("This is not the paper's grid: fewer settings or iterations, so numbers may fall short.")
     judged = [f for f in results if counted(f)]
     good, total = reached(judged, OURS)
     if total:
@@ -118,12 +130,20 @@ def _table_section(table: PaperTable, results: Sequence[Finding], label_free: Se
 def _test_section(results: Sequence[LabelFree]) -> Section:
     """Paired tests on the clean data, and with the noisy data."""
     clean = [r for r in results if r.entry.level == "clean"]
+    sets = len({r.entry.dataset for r in results})
+    if sets < FEWEST_PAIRS:
+        few = f"{sets} data set{'s' * (sets > 1)}"
+        text = (
+            f"With {few} nothing is tested: even if one method were better on all of them, Wilcoxon's "
+            f"signed-rank test could not fall below 0.05. It takes {FEWEST_PAIRS} data sets."
+        )
+        return Section("Paired tests, label-free protocol", (text,))
     words = (
         "Wilcoxon's signed-rank test on the mean accuracies, two-sided; p (Holm) is corrected for all "
         "comparisons of a model."
     )
     items = []
-    if clean:
+    if len({r.entry.dataset for r in clean}) >= FEWEST_PAIRS:
         items.append(_test_table("Clean data", f"{words} One pair for each data set.", all_tests(clean)))
     if len(clean) < len(results):
         caption = (

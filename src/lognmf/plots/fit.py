@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lognmf.clustering import main_parts
 from lognmf.plots.samples import as_pictures, draw_rows, spread_out
 from lognmf.plots.style import ACCENT, AXIS, DARK, GRID, as_numpy, new_figure, tidy
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _MOST_POINTS = 20_000
 _MOST_NAMES = 25
+_WIDE_RANGE = 3
+"""Largest over smallest objective from which its axis is logarithmic."""
+
 _MOST_DOTS = 1_000
 """Dots that are drawn one by one into a vector drawing."""
 
@@ -53,22 +57,24 @@ def convergence(fit: Any) -> Figure:
     iteration, objective = np.asarray(history["iteration"]), np.asarray(history["objective"], dtype=float)
     figure = new_figure(9, 3.4)
     left, right = figure.subplots(1, 2)
-    left.plot(iteration, objective, color=ACCENT, linewidth=1.8, marker="." if len(objective) < 30 else "")
+    left.plot(iteration, objective, color=ACCENT, linewidth=1.8, marker="o" if len(objective) < 10 else "")
     left.set(xlabel="iteration", ylabel="objective", title=f"Objective, {objective[-1]:.5g} at the end")
-    if objective.min() > 0:
+    if objective.min() > 0 and objective.max() > _WIDE_RANGE * objective.min():
         left.set_yscale("log")
+    else:
+        left.ticklabel_format(axis="y", useOffset=False)
     size = np.abs(objective[:-1]) * np.diff(iteration)
     fall = np.divide(-np.diff(objective), size, out=np.zeros(len(size)), where=size > 0)
     if (fall > 0).any():
         shown = np.where(fall > 0, fall, np.nan)
-        right.plot(iteration[1:], shown, color=ACCENT, linewidth=1.8, marker="." if len(fall) < 30 else "")
+        right.plot(iteration[1:], shown, color=ACCENT, linewidth=1.8, marker="o" if len(fall) < 10 else "")
         right.set_yscale("log")
     else:
         right.text(0.5, 0.5, "no decrease", ha="center", va="center", color="0.4", transform=right.transAxes)
     right.set(xlabel="iteration", ylabel="decrease / objective", title="Relative decrease per iteration")
     for axes in (left, right):
         tidy(axes)
-        axes.set_xlim(0, max(iteration[-1], 1))
+        axes.set_xlim(0, 1.03 * max(iteration[-1], 1))
         axes.grid(color=GRID, linewidth=0.8)
     return figure
 
@@ -179,10 +185,13 @@ def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray,
 
 
 def order_of_parts(V: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """The parts in the order of the clusters in which they are largest, in every figure of a fit."""
+    """The parts in the order of the clusters whose main parts they are, in every figure of a fit."""
+    present, places = np.unique(clusters, return_inverse=True)
     heights = _heights(V)
-    means = np.stack([heights[clusters == c].mean(axis=0) for c in np.unique(clusters)])
-    return np.lexsort((-means.max(axis=0), means.argmax(axis=0)))
+    cluster_of = np.stack([heights[places == c].mean(axis=0) for c in range(len(present))]).argmax(axis=0)
+    if len(present) <= V.shape[1]:
+        cluster_of[main_parts(places, len(present), V)] = range(len(present))
+    return np.argsort(cluster_of, kind="stable")
 
 
 def _heights(V: np.ndarray) -> np.ndarray:

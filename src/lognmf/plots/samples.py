@@ -85,7 +85,9 @@ def samples(
     width = min(0.55, (11 / blocks - room) / tiles)
     label = room / width
     block, pitch = label + tiles, ratio + _GAP
-    figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + 0.5)
+    heading = " ".join(filter(None, (title, cut)))
+    above = 0.5 if heading else 0.1
+    figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + above)
     axes = figure.subplots()
     draw = place_image if image_shape is not None else _draw_path if points else _draw_curve
     finite = X[np.isfinite(X)]
@@ -99,7 +101,7 @@ def samples(
             draw(axes, x, (left + j * (1 + _GAP), top), limits)
     axes.set(xlim=(0, blocks * block), ylim=(-high * pitch, _GAP), aspect="equal")
     axes.set_axis_off()
-    if heading := " ".join(filter(None, (title, cut))):
+    if heading:
         figure.suptitle(heading, fontsize=12, color=DARK, parse_math=False)
     return figure
 

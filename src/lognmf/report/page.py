@@ -32,6 +32,7 @@ class Table:
     form: str | tuple[str, ...] = ".1f"  # format of the numbers, for all columns or one for each
     better: tuple[int, ...] = ()  # per column 1 if higher is better, -1 if lower, 0 if neither; default 1
     best: str = "row"  # where the best number is bold: in each "row", in each "column", or nowhere ("")
+    best_word: str = "best"  # how rows of a wide table name the column of their best number
     tolerance: float = 3.0  # differences from the paper up to this size are not coloured
 
     def __post_init__(self) -> None:

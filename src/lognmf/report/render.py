@@ -28,7 +28,10 @@ _SHARPNESS = 2
 """Pixels of a photograph for each pixel of the page."""
 
 _LARGEST_DRAWING = 400_000
-"""Bytes of an SVG above which a PNG is easier on the reader's browser."""
+"""Bytes of the marks of an SVG above which a PNG is easier on the reader's browser."""
+
+_LARGEST_WITH_IMAGES = 1_500_000
+"""The same with the images inside it."""
 
 _MINUS, _DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 _LARGE = 3
@@ -147,7 +150,9 @@ def _image(figure: Drawing) -> dict[str, Any]:
     with mpl.rc_context(look):
         metadata = {"Date": None, "Creator": None}
         content = _saved(figure, "svg", dpi=dpi, transparent=True, metadata=metadata)
-    if len(content) <= _LARGEST_DRAWING:
+    content = re.sub(rb"(?<=base64,)[^\"]+", _smaller, content)
+    marks = len(content) - sum(map(len, re.findall(rb"base64,[^\"]*", content)))
+    if marks <= _LARGEST_DRAWING and len(content) <= _LARGEST_WITH_IMAGES:
         kind, form = "drawing", "svg+xml"
         pictures = {"light": content, "dark": on_dark_paper(content.decode()).encode()}
     else:
@@ -159,6 +164,20 @@ def _image(figure: Drawing) -> dict[str, Any]:
     }
     width, height = (round(inches * _PIXELS_PER_INCH) for inches in figure.get_size_inches())
     return {"kind": kind, "uris": uris, "width": width, "height": height}
+
+
+def _smaller(found: re.Match[bytes]) -> bytes:
+    """An image inside a drawing in as few colours as it has; without its transparency if it has none."""
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(base64.b64decode(found[0])))
+    if picture.mode != "RGBA" or picture.getchannel("A").getextrema() != (255, 255):
+        return found[0]
+    red, green, blue, _ = picture.split()
+    grey = red.tobytes() == green.tobytes() == blue.tobytes()
+    file = io.BytesIO()
+    (red if grey else picture.convert("RGB")).save(file, format="png", optimize=True)
+    return base64.b64encode(file.getvalue())
 
 
 def _saved(figure: Drawing, form: str, **options: Any) -> bytes:
@@ -182,7 +201,7 @@ def _table(table: Table, anchor: str) -> dict[str, Any]:
         "tolerances": (f"{table.tolerance:g}", f"{_LARGE * table.tolerance:g}") if has_paper else (),
         # The order after the first click: best numbers first.
         "columns": [
-            (title, "ascending" if _direction(table, j) < 0 else "descending")
+            (title, "ascending" if _direction(table, j) < 0 else "descending", _words_only(table, j))
             for j, title in enumerate(table.columns)
         ],
         "rows": [
@@ -197,6 +216,12 @@ def _table(table: Table, anchor: str) -> dict[str, Any]:
         ],
         "notes": [{"id": note_ids[note], "text": note, "cells": where} for note, where in notes.items()],
     }
+
+
+def _words_only(table: Table, j: int) -> bool:
+    """Whether a column has words and no number: it then stands at the left."""
+    values = [cells[j].value for _, cells in table.rows]
+    return any(isinstance(value, str) for value in values) and all(_number(v) is None for v in values)
 
 
 def _cell(table: Table, cell: Cell, j: int) -> dict[str, Any]:
@@ -264,7 +289,8 @@ def _winners(table: Table, best: set[tuple[int, int]], i: int) -> str:
     """The columns in which a row of a wide table is best; nothing if it is not judged by its rows."""
     if table.best != "row" or len(table.columns) < _WIDE:
         return ""
-    return ", ".join(title for j, title in enumerate(table.columns) if (i, j) in best)
+    titles = [title for j, title in enumerate(table.columns) if (i, j) in best]
+    return f"{table.best_word}: {', '.join(titles)}" if titles else ""
 
 
 def _direction(table: Table, j: int) -> int:
