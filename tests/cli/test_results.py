@@ -296,7 +296,7 @@ def test_killed_while_replacing(tmp_path, monkeypatch, moves):
     monkeypatch.setattr(Path, "rename", until_killed)
     write_results(folder, make_run(seed=1), force=True)
     left = content(folder)
-    timed = {"history.csv", "model.npz", "summary.json"}
+    timed = {"history.csv", "index.html", "model.npz", "summary.json"}
     old = all(left[name] == before[name] for name in left if name not in timed)
     new = all(left[name] == after[name] for name in left if name not in timed)
     assert old or new

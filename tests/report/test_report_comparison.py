@@ -46,10 +46,22 @@ def test_the_page_holds_the_rows_in_their_order(rng, tmp_path):
     for line, row in zip(shown, done.rows, strict=True):
         accuracy = f"{row.accuracy:.3f} ± {row.accuracy_std:.3f}"
         cut = f"{row.normalized_cut:.3f} ± {row.normalized_cut_std:.3f}"
-        assert line[1:6] == [row.start or "–", accuracy, f"{row.nmi:.3f}", f"{row.purity:.3f}", cut]
-        assert line[-1] == ("–" if row.n_iter is None else f"{row.n_iter:.0f}")
-    assert [attrs["class"] for attrs, _ in tree.all("img")] == ["drawing", "photo", "photo"]
-    assert f"accuracy of {done.rows[0].model}" in tree.text
+        assert line[1:5] == [accuracy, f"{row.nmi:.3f}", f"{row.purity:.3f}", cut]
+        assert line[-2:] == ["–" if row.n_iter is None else f"{row.n_iter:.0f}", row.start or "–"]
+    assert [attrs["class"] for attrs, _ in tree.all("img")] == ["drawing light", "drawing dark"] * 3
+    best = done.rows[0]
+    assert f"is the best of {len(done.rows)} methods: accuracy {best.accuracy:.3f}" in tree.text
+
+
+def test_every_method_is_spelled_out_once_and_its_row_leads_there(rng, tmp_path):
+    done = comparison(rng)
+    tree = read(write_comparison(tmp_path / "out", done))
+    entries = [attrs["id"] for attrs, _ in tree.all("div") if attrs.get("id", "").startswith("method--")]
+    links = [attrs["href"].removeprefix("#") for attrs, _ in tree.all("a")]
+    named = {row.model for row in done.rows}
+    assert len(entries) == len(set(entries)) == len(named)
+    assert set(entries) <= set(links)
+    assert "robust manifold NMF" in tree.text
 
 
 def test_the_page_says_how_to_do_it_again(rng, tmp_path):
@@ -67,7 +79,7 @@ def test_the_page_says_how_to_do_it_again(rng, tmp_path):
 def test_without_labels_the_cut_is_shown(rng, tmp_path):
     tree = read(write_comparison(tmp_path / "out", comparison(rng)))
     assert "no true labels" in tree.text
-    assert [text for _, text in tree.all("th")][:3] == ["method", "start", "cut"]
+    assert [text for _, text in tree.all("th")][:3] == ["method", "cut", "seconds"]
 
 
 @pytest.mark.parametrize("kind", ["signed", "sparse"])

@@ -110,6 +110,9 @@ def _summary(scope: Scope, results: Sequence[Finding]) -> Section:
 def _table_section(table: PaperTable, results: Sequence[Finding], label_free: Sequence[LabelFree]) -> Section:
     """One table of the paper in both protocols, with the settings behind it."""
     text = []
+    here = len({f.entry for f in results})
+    if here < len(table.entries):
+        text.append(f"{here} of the {len(table.entries)} rows of the paper's table were computed.")
     if any(f.noise.kind == "removal" for f in results):
         text.append(
             "Entries drawn with replacement fit the paper's numbers: then 20, 40 and 60 % of draws empty "
@@ -247,7 +250,7 @@ def _reached_tables(results: Sequence[Finding]) -> Iterator[Table]:
         caption = (
             f"Percent of the numbers that are at most {CLOSE:g} points below the paper's, or above them."
         )
-        yield Table("Numbers that are reached", caption, METHODS, tuple(rows), "", form=".0f", best="")
+        yield Table("Numbers that are reached", caption, METHODS, tuple(rows), "table", form=".0f", best="")
 
 
 def _far_tables(results: Sequence[Finding]) -> Iterator[Table]:

@@ -149,6 +149,7 @@ def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
     axes.set_yscale("log")
     axes.set_ylim(floor, max(positive) * 1.6)
     axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
     axes.set_xticks(range(len(seconds)), list(seconds), parse_math=False)
     axes.set_ylabel("seconds per fit (log scale)")
     axes.set_axisbelow(True)

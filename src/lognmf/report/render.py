@@ -289,8 +289,11 @@ def _winners(table: Table, best: set[tuple[int, int]], i: int) -> str:
     """The columns in which a row of a wide table is best; nothing if it is not judged by its rows."""
     if table.best != "row" or len(table.columns) < _WIDE:
         return ""
-    titles = [title for j, title in enumerate(table.columns) if (i, j) in best]
-    return f"{table.best_word}: {', '.join(titles)}" if titles else ""
+    places = [j for j in range(len(table.columns)) if (i, j) in best]
+    if not places:
+        return ""
+    number = _written(table.rows[i][1][places[0]].value, _form(table, places[0]))
+    return f"{table.best_word}: {', '.join(table.columns[j] for j in places)} {number}"
 
 
 def _direction(table: Table, j: int) -> int:

@@ -46,7 +46,9 @@ for (const table of document.querySelectorAll("table")) {
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = head.textContent || "name";
+    const title = document.createElement("span"); // its words break between each other only
+    title.append(...(head.textContent ? head.childNodes : ["name"]));
+    button.append(title);
     button.addEventListener("click", () => sort(column));
     head.setAttribute("aria-sort", "none");
     head.replaceChildren(button);
@@ -55,12 +57,13 @@ for (const table of document.querySelectorAll("table")) {
 
 // What does not fit scrolls in its box: arrows at its edges tell, and Tab reaches it.
 for (const frame of document.querySelectorAll(".frame")) {
-  const box = frame.firstElementChild;
+  const box = frame.firstElementChild, first = box.querySelector("thead th");
   const look = () => {
     const across = box.scrollWidth - box.clientWidth, down = box.scrollHeight - box.clientHeight;
     frame.classList.toggle("left", box.scrollLeft > 1);
     frame.classList.toggle("right", across - box.scrollLeft > 1);
     frame.classList.toggle("below", down - box.scrollTop > 1);
+    if (first) frame.style.setProperty("--first", `${first.offsetWidth}px`);
     if (across > 1 || down > 1) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   };
