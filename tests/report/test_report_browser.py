@@ -1,29 +1,11 @@
 """A page as a reader meets it, in a real browser; skipped where there is none."""
 
-import os
-import shutil
 from dataclasses import replace
 
 import pytest
 from test_report_page import EVIL, drawing, evil_page, table
 
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table, write_page
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed")
-    # Chromium refuses its sandbox to root, as which tests in a container run.
-    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=arguments)
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ _MINUS, _DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 _LARGE = 3
 """A difference is large above this many tolerances."""
 
-_WIDE = 6
+_WIDE = 4
 """Columns from which a row says which of them is the best, as that one may be out of sight."""
 
 
@@ -197,6 +197,7 @@ def _table(table: Table, anchor: str) -> dict[str, Any]:
     has_paper = any(cell.paper is not None for _, cells in table.rows for cell in cells)
     return {
         "corner": table.corner,
+        "best": table.best,
         "winners": [_winners(table, best, i) for i in range(len(table.rows))],
         "tolerances": (f"{table.tolerance:g}", f"{_LARGE * table.tolerance:g}") if has_paper else (),
         # The order after the first click: best numbers first.
