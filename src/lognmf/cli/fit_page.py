@@ -98,6 +98,8 @@ def _convergence(run: Run, results: Mapping[str, Any], drawing: Drawing) -> Sect
     }
     end = ends.get(results["stop_reason"], f"The fit stopped ({results['stop_reason'].replace('_', ' ')})")
     text = f"{end} after {results['iterations']} iterations."
+    if run.tuning is not None and "max_iter" in run.tuning.setting:
+        text = f"The number of iterations, {results['iterations']}, was chosen with the weights."
     if run.tried:
         text += " Few iterations are meant here: they keep the parts near the clusters."
     return Section("Convergence", (text,), (Figure("Objective", "", drawing),))

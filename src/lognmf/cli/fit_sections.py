@@ -73,8 +73,8 @@ def clusters(shown: Shown) -> Section:
         items.append(table)
     if (drawing := _members(shown)) is not None:
         caption = "A row for each cluster, from its most typical samples on the left to the least typical. "
-        caption += "Every sample has its own scale."
-        items.append(Figure("Samples of each cluster", caption, drawing))
+        caption += "Every picture has its own scale." if shown.data.image_shape is not None else ""
+        items.append(Figure("Samples of each cluster", caption.strip(), drawing))
     text = ("Labels are used for scores only.",) if shown.data.y is not None else ()
     return Section("Clusters", text, tuple(items))
 
@@ -109,7 +109,7 @@ def _against_labels(shown: Shown) -> Table | None:
     counts = np.zeros((len(shown.sizes), len(labels)), dtype=int)
     np.add.at(counts, (shown.clusters, y), 1)
     rows = tuple(
-        (f"cluster {number}", tuple(Cell(int(count) or None) for count in line))
+        (f"cluster {number}", tuple(Cell(int(count)) for count in line))
         for number, line in zip(shown.numbers, counts, strict=True)
     )
     titles = tuple(map(shown.label, labels))

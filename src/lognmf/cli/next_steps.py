@@ -34,7 +34,7 @@ def next_steps(
     data = shlex.join(_data(words))
     k = results["parts"]
     if own == "fit":
-        if results["stop_reason"] == "max_iter":
+        if results["stop_reason"] == "max_iter" and "--tune" not in words:
             more = 2 * results["iterations"]
             yield f"{_without(command, '--max-iter')} --max-iter {more}", "go on until it has converged"
         if "--tune" not in words:

@@ -21,6 +21,9 @@ _MOST_NAMES = 25
 _WIDE_RANGE = 3
 """Largest over smallest objective from which its axis is logarithmic."""
 
+_FLAT = 1e-6
+"""Relative range of an objective that is rounding, not a decrease to be looked at."""
+
 _MOST_DOTS = 1_000
 """Dots that are drawn one by one into a vector drawing."""
 
@@ -63,6 +66,8 @@ def convergence(fit: Any) -> Figure:
         left.set_yscale("log")
     else:
         left.ticklabel_format(axis="y", useOffset=False)
+        if np.ptp(objective) < _FLAT * abs(objective).max():
+            left.set_ylim(np.sort([0.99 * objective[0], 1.01 * objective[0]]))
     size = np.abs(objective[:-1]) * np.diff(iteration)
     fall = np.divide(-np.diff(objective), size, out=np.zeros(len(size)), where=size > 0)
     if (fall > 0).any():

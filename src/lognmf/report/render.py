@@ -87,10 +87,13 @@ def _digest(text: str) -> str:
 
 
 def _words(text: str) -> Any:
-    """Escaped text; what stands between backticks is code."""
+    """Escaped text; what stands between backticks is code, which breaks between its words only."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    def code(found: re.Match[str]) -> str:
+        return f"<code>{' '.join(f'<span>{word}</span>' for word in found[1].split(' '))}</code>"
+
+    return Markup(re.sub(r"`([^`]+)`", code, str(escape(text))))
 
 
 def _by_list(text: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
