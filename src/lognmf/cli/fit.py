@@ -162,8 +162,11 @@ def fit(
                 tuned = _tune(estimator, grid, data.X, given, n_clusters, console)
                 estimator = tuned.model
         with worded(OSError), console.status("clustering, drawing and writing"):
-            groups = tuned.labels if tuned else cluster(estimator.embedding_, n_clusters, random_state=seed)
-            groups = numbered_by_parts(groups, estimator.embedding_)
+            if tuned is None:
+                V = estimator.embedding_
+                groups = numbered_by_parts(cluster(V, n_clusters, random_state=seed), V)
+            else:
+                groups = tuned.labels
             settings["image_shape"] = data.image_shape
             run = Run(data, estimator, groups, settings, source, context.obj, scaled, tuned)
             write_results(folder, run, force=force)
