@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARK = "#e07a1f"
+_MARK = "#b85c0a"
 _PALE = "0.55"
 
 TITLES = {

@@ -151,7 +151,7 @@ def _draw_map(
         x, y = places[outlier].T
         label = f"outlier ({outlier.sum()})"
         axes.scatter(x, y, s=3 * size + 12, c="none", edgecolors="k", linewidths=0.9, label=label)
-        axes.legend(loc="best", frameon=True, framealpha=0.9, edgecolor=AXIS, fontsize=9)
+        axes.legend(loc="best", frameon=True, framealpha=1, edgecolor=AXIS, fontsize=9)
     present = np.unique(clusters)
     for c in present if words and len(present) <= _MOST_NAMES else ():
         box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": AXIS, "alpha": 0.9}

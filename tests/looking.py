@@ -14,7 +14,7 @@ PAPER = {"light": "#ffffff", "dark": "#14171c"}
 SHADE = 0.3
 """Marks as transparent as this are shades behind others, which carry what is meant."""
 
-AXE = Path(__file__).parents[2] / ".axe" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = Path(__file__).parents[1] / ".axe" / "node_modules" / "axe-core" / "axe.min.js"
 """Put there by ``make .axe/package.json``; it has a licence of its own and is not part of the package."""
 
 POOR_TEXT = """() => {
@@ -96,31 +96,34 @@ def drawings(tab):
 
 def poor_marks(root, theme):
     """Colours of a drawing that cannot be told from its paper: below 3:1 for marks, below 4.5:1 for words."""
-    paper = PAPER[theme]
     exempt = {"#ffffff", GRID} if theme == "light" else {_on_dark("#ffffff"), _on_dark(GRID)}
-    default = "#000000" if theme == "light" else root.get("fill")
 
-    def walk(element, words):
+    def walk(element, words, fill):
         name = element.get("id") or ""
         if name.startswith(("QuadMesh", "FillBetween")) or element.tag == f"{SVG}defs":
             return  # a scale of colours, the shade of a spread, or something that is only used elsewhere
         words = words or name.startswith("text_")
         style = dict(part.split(": ", 1) for part in (element.get("style") or "").split("; ") if ": " in part)
+        fill, opacity = style.get("fill", fill), float(style.get("opacity", 1))
         if words and element.tag == f"{SVG}use":
-            yield from poor([style.get("fill", default)], 4.5)
-        elif not words and float(style.get("opacity", 1)) > SHADE:
-            yield from poor([style.get("fill"), style.get("stroke")], 3)
+            yield fill, 4.5
+        elif not words and opacity > SHADE:
+            yield from ((_mixed(style[key], theme, opacity), 3) for key in ("fill", "stroke") if key in style)
         for child in element:
-            yield from walk(child, words)
+            yield from walk(child, words, fill)
 
-    def poor(colours, least):
-        for colour in colours:
-            if colour and colour.startswith("#"):
-                colour = colour.rstrip(";")
-                if colour not in exempt and contrast(colour, paper) < least:
-                    yield colour, round(contrast(colour, paper), 2)
+    black = "#000000" if theme == "light" else root.get("fill")
+    found = {(c.rstrip(";"), least) for c, least in walk(root, False, black) if c.startswith("#")}
+    ratios = {(c, round(contrast(c, PAPER[theme]), 2), least) for c, least in found if c not in exempt}
+    return sorted(one for one in ratios if one[1] < one[2])
 
-    return sorted(set(walk(root, False)))
+
+def _mixed(colour, theme, opacity):
+    """A colour as it looks when the paper shines through."""
+    if opacity == 1 or not colour.startswith("#"):
+        return colour
+    pairs = ((int(colour[i : i + 2], 16), int(PAPER[theme][i : i + 2], 16)) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(opacity * own + (1 - opacity) * paper):02x}" for own, paper in pairs)
 
 
 def small_letters(root, pixels):
