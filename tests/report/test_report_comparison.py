@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 from test_report_page import EVIL, Tree
 
-from lognmf.cli.write import Comparison, write_comparison
+from lognmf import PlainNMF
+from lognmf.cli.scaling import Preparation
+from lognmf.cli.write import Comparison, Run, write_comparison, write_results
 from lognmf.comparison import compare
 from lognmf.datasets import Dataset
 
@@ -99,3 +101,16 @@ def test_names_of_data_and_classes_are_escaped(rng, tmp_path):
     tree = read(write_comparison(tmp_path / "out", comparison(rng, y=y, name=EVIL, image_shape=(2, 3))))
     assert len(tree.all("script")) == 1
     assert tree.all("h1")[0][1] == f"Methods compared on {EVIL}"
+
+
+def test_names_on_the_page_of_a_fit_are_escaped(rng, tmp_path):
+    names = tuple(f"{EVIL} {i}" for i in range(12))
+    X = rng.random((12, 6))
+    data = Dataset(X, np.array(names), EVIL, EVIL, feature_names=names[:6], sample_names=names)
+    model = PlainNMF(2, max_iter=5, random_state=0).fit(X)
+    run = Run(data, model, np.arange(12) % 2, {"labels": EVIL}, {"path": EVIL}, "lognmf fit x", Preparation())
+    tree = read(write_results(tmp_path / "out", run))
+    assert len(tree.all("script")) == 1
+    assert all("onerror" not in attrs for attrs, _ in tree.all("img"))
+    assert tree.all("h1")[0][1] == f"{EVIL}: 2 parts"
+    assert any("<script>" in text for _, text in tree.all("td", "words"))

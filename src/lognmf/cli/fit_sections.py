@@ -124,7 +124,7 @@ def _members(shown: Shown) -> Drawing | None:
     order = shown.typical_first()
     X = shown.data.X[order]
     if shown.data.image_shape is not None:
-        X = X / np.maximum(abs(X).max(axis=1, keepdims=True), np.finfo(float).tiny)
+        X = X / np.maximum(np.nan_to_num(abs(X)).max(axis=1, keepdims=True), np.finfo(float).tiny)
     names = [f"cluster {number}" for number in shown.numbers]
     return plots.samples(
         X,

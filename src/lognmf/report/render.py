@@ -37,7 +37,7 @@ _MINUS, _DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 _LARGE = 3
 """A difference is large above this many tolerances."""
 
-_WIDE = 4
+_WIDE = 3
 """Columns from which a row says which of them is the best, as that one may be out of sight."""
 
 
