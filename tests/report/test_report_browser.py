@@ -55,7 +55,7 @@ def make_page():
 
 
 def order(tab):
-    return tab.locator("table").first.locator("tbody th").all_inner_texts()
+    return tab.locator("table").first.locator("tbody th > span:first-child").all_inner_texts()
 
 
 def sorts(tab):
