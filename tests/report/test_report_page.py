@@ -274,8 +274,8 @@ def test_a_row_of_a_wide_table_names_its_best_column():
     def names(*cells, **more):
         return [text for _, text in Tree(render(page_of(table(cells, **more)))).all("span", "winner")]
 
-    assert names(1.0, 3.0, 2.0, 0.0, 2.9, 3.0) == ["best: c1, c5 3.0"]
-    assert names(*range(6), better=(-1,) * 6, best_word="least") == ["least: c0 0.0"]
+    assert names(1.0, 3.0, 2.0, 0.0, 2.9, 3.0) == ["best: c1, c5 (3.0)"]
+    assert names(*range(6), better=(-1,) * 6, best_word="least") == ["least: c0 (0.0)"]
     assert names(1.0, 3.0) == names(*range(6), best="column") == names(*[1.0] * 6) == []
 
 

@@ -161,5 +161,5 @@ def _settings(run: Run) -> Section:
         found = getattr(run.model, f"{name}_", None) if name in _WEIGHTS and isinstance(value, str) else None
         rows.append((name, (Cell(word(value) if found is None else f"{value}: {float(found):.4g}"),)))
     caption = f"Of {type(run.model).__name__}. After auto comes the value that was chosen from the data."
-    table = Table("Parameters", caption, ("value",), tuple(rows), "parameter", "g", best="")
+    table = Table("Parameters", caption, ("value",), tuple(rows), "parameter", ".10g", best="")
     return Section("Settings", (), (table,))

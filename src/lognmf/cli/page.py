@@ -172,7 +172,7 @@ def _settings(parameters: Mapping[str, Mapping[str, Any]]) -> Section:
     shared = ", ".join(f"{name} {word(first.get(name))}" for name in alike)
     text = "Each model has its default settings, but for what the command says and for the start."
     caption = "Only those in which the models differ."
-    table = Table("Parameters", caption, tuple(differ), rows, "model", "g", best="")
+    table = Table("Parameters", caption, tuple(differ), rows, "model", ".10g", best="")
     return Section("Settings", (text, f"The same for all: {shared}."), (table,))
 
 

@@ -297,7 +297,7 @@ def _winners(table: Table, best: set[tuple[int, int]], i: int) -> str:
     if not places:
         return ""
     number = _written(table.rows[i][1][places[0]].value, _form(table, places[0]))
-    return f"{table.best_word}: {', '.join(table.columns[j] for j in places)} {number}"
+    return f"{table.best_word}: {', '.join(table.columns[j] for j in places)} ({number})"
 
 
 def _direction(table: Table, j: int) -> int:
