@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lognmf.paper.analyse import CLOSE, METRICS, Finding, LabelFree, Paired, all_tests, counted, reached
+from lognmf.paper.analyse import (
+    CLOSE,
+    FEWEST_SETS,
+    METRICS,
+    Finding,
+    LabelFree,
+    Paired,
+    all_tests,
+    counted,
+    reached,
+    testable,
+)
 from lognmf.paper.methods import CONTESTANTS, METHODS, OTHERS, OURS
 from lognmf.paper.spec import PRESETS, Preset
 from lognmf.paper.tables import PaperFigure, PaperTable, Scope
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table
 from lognmf.report.methods import PAPER, spelled_out
-
-FEWEST_PAIRS = 6
-"""Fewest data sets for a paired test: with n pairs its two-sided p is at least 2 / 2ⁿ."""
 
 
 def page(
@@ -133,12 +141,12 @@ def _table_section(table: PaperTable, results: Sequence[Finding], label_free: Se
 def _test_section(results: Sequence[LabelFree]) -> Section:
     """Paired tests on the clean data, and with the noisy data."""
     clean = [r for r in results if r.entry.level == "clean"]
-    sets = len({r.entry.dataset for r in results})
-    if sets < FEWEST_PAIRS:
+    if not testable(results):
+        sets = len({r.entry.dataset for r in results})
         few = f"{sets} data set{'s' * (sets > 1)}"
         text = (
             f"With {few} nothing is tested: even if one method were better on all of them, Wilcoxon's "
-            f"signed-rank test could not fall below 0.05. It takes {FEWEST_PAIRS} data sets."
+            f"signed-rank test could not fall below 0.05. It takes {FEWEST_SETS} data sets."
         )
         return Section("Paired tests, label-free protocol", (text,))
     words = (
@@ -146,7 +154,7 @@ def _test_section(results: Sequence[LabelFree]) -> Section:
         "comparisons of a model."
     )
     items = []
-    if len({r.entry.dataset for r in clean}) >= FEWEST_PAIRS:
+    if testable(clean):
         items.append(_test_table("Clean data", f"{words} One pair for each data set.", all_tests(clean)))
     if len(clean) < len(results):
         caption = (
