@@ -8,10 +8,11 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: demo test soak mutants check format bench clean
 
-demo: .venv/.cli  ## all nine methods on an embedded data set; results and pictures in demo/
-	$(BIN)/lognmf compare digits --out demo --force
+demo: .venv/.cli  ## a fit and all nine methods on an embedded data set; pages in demo/fit/ and demo/compare/
+	$(BIN)/lognmf fit digits -k 10 --out demo/fit --force
+	$(BIN)/lognmf compare digits --out demo/compare --force
 
-test: .venv/.dev  ## all default tests
+test: .venv/.dev .axe/package.json  ## all default tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto
 
 soak: .venv/.dev  ## an hour of random hostile cases; run it again to go on (ARGS="--minutes 10 --seed 1")
@@ -40,8 +41,14 @@ bench: .venv/.dev  ## speed and memory against their floors, in one run
 	$(BIN)/python benchmarks/products.py sparse transform busy
 	$(BIN)/python benchmarks/blocks.py
 
+# Checks the accessibility of pages; it has a licence of its own (MPL-2.0) and is not part of the package.
+.axe/package.json:
+	@mkdir -p .axe && echo '{}' > $@
+	@npm install --silent --prefix .axe axe-core@4 >/dev/null 2>&1 \
+		|| echo "No npm, or no network for it: the test that needs axe-core will be skipped."
+
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .axe demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lognmf needs Python 3.11 or newer")'

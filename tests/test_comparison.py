@@ -371,7 +371,7 @@ def test_parts_of_models_are_rows_of_images(rng):
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["NMF", "Semi-NMF"]
     shown = [image.get_array() for image in axes.images]
     np.testing.assert_array_equal(shown, np.concatenate([nonnegative, signed]).reshape(5, 2, 3))
-    assert [image.get_cmap().name for image in axes.images] == ["gray_r"] * 3 + ["RdBu_r"] * 2
+    assert [image.get_cmap().name for image in axes.images] == ["gray"] * 3 + ["RdBu_r"] * 2
     assert axes.images[3].norm.vmin == -axes.images[3].norm.vmax < 0
     tops = [image.get_extent()[3] for image in axes.images]
     assert len(set(tops[:3])) == 1

@@ -26,8 +26,8 @@ from lognmf.models.base import FactorModel
 blank = pytest.mark.usefixtures("no_pictures")
 HAS_CALLBACKS = hasattr(RobustLogSparseNMF, "set_callbacks")
 FITTED = {
-    "summary.json", "factors.npz", "model.npz", "labels.csv", "outliers.csv", "history.csv", "parts.csv",
-    "codes.csv", "preparation.npz", "convergence.png", "parts.png", "codes.png",
+    "index.html", "summary.json", "factors.npz", "model.npz", "labels.csv", "outliers.csv", "history.csv",
+    "parts.csv", "codes.csv", "preparation.npz", "convergence.png", "parts.png", "codes.png",
 }  # fmt: skip
 QUICK = ["-k", "3", "--max-iter", "20"]
 ONLY_TABLE = ["comparison.csv", "comparison.png", "index.html", "summary.json"]

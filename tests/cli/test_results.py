@@ -122,17 +122,15 @@ def test_pictures_are_pictures(tmp_path):
 
 
 @blank
-def test_the_heaviest_part_is_drawn_first(tmp_path, monkeypatch):
+def test_parts_are_drawn_in_the_order_of_the_clusters(tmp_path, monkeypatch):
     orders = []
-    monkeypatch.setattr(
-        plots,
-        "parts",
-        lambda U, shape, order, **_: orders.append(order) or Figure(),
-    )
+    monkeypatch.setattr(plots, "parts", lambda U, shape, order, **_: orders.append(order) or Figure())
     run = make_run()
-    write_results(tmp_path / "out", run)
-    weight = run.model.components_.sum(axis=1) * run.model.embedding_.sum(axis=0)
-    assert orders == [np.argsort(-weight).tolist()]
+    V = np.asarray(run.model.embedding_)
+    largest = (V[:, 1] / V[:, 1].max() > V[:, 0] / V[:, 0].max()).astype(int)
+    for labels, order in ((largest, [0, 1]), (1 - largest, [1, 0])):
+        write_results(tmp_path / "out", replace(run, labels=labels), force=True)
+        assert orders.pop() == order
 
 
 # The summary ---------------------------------------------------------------------------
@@ -296,7 +294,7 @@ def test_killed_while_replacing(tmp_path, monkeypatch, moves):
     monkeypatch.setattr(Path, "rename", until_killed)
     write_results(folder, make_run(seed=1), force=True)
     left = content(folder)
-    timed = {"history.csv", "model.npz", "summary.json"}
+    timed = {"history.csv", "index.html", "model.npz", "summary.json"}
     old = all(left[name] == before[name] for name in left if name not in timed)
     new = all(left[name] == after[name] for name in left if name not in timed)
     assert old or new

@@ -42,7 +42,9 @@ def test_parts_as_images(rng):
     components = rng.random((5, 12))
     figure = plots.parts(components, (3, 4), order=[4, 2, 0])
     shown = drawn(figure)
-    assert [axes.get_title() for axes in shown] == ["4", "2", "0"]
+    assert [axes.get_title() for axes in shown] == ["part 4", "part 2", "part 0"]
+    image = shown[0].images[0]
+    assert image.cmap(image.norm(0.0))[:3] == (0, 0, 0)  # zero is black, as in the samples
     np.testing.assert_array_equal(shown[0].images[0].get_array(), components[4].reshape(3, 4))
     assert len(png(figure)) > 1000
 

@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 from test_report_page import EVIL, Tree
 
-from lognmf.cli.write import Comparison, write_comparison
+from lognmf import PlainNMF
+from lognmf.cli.scaling import Preparation
+from lognmf.cli.write import Comparison, Run, write_comparison, write_results
 from lognmf.comparison import compare
 from lognmf.datasets import Dataset
 
@@ -46,10 +48,22 @@ def test_the_page_holds_the_rows_in_their_order(rng, tmp_path):
     for line, row in zip(shown, done.rows, strict=True):
         accuracy = f"{row.accuracy:.3f} ± {row.accuracy_std:.3f}"
         cut = f"{row.normalized_cut:.3f} ± {row.normalized_cut_std:.3f}"
-        assert line[1:6] == [row.start or "–", accuracy, f"{row.nmi:.3f}", f"{row.purity:.3f}", cut]
-        assert line[-1] == ("–" if row.n_iter is None else f"{row.n_iter:.0f}")
-    assert [attrs["class"] for attrs, _ in tree.all("img")] == ["drawing", "photo", "photo"]
-    assert f"accuracy of {done.rows[0].model}" in tree.text
+        assert line[1:5] == [accuracy, f"{row.nmi:.3f}", f"{row.purity:.3f}", cut]
+        assert line[-2:] == ["–" if row.n_iter is None else f"{row.n_iter:.0f}", row.start or "–"]
+    assert [attrs["class"] for attrs, _ in tree.all("img")] == ["drawing light", "drawing dark"] * 3
+    best = done.rows[0]
+    assert f"is the best of {len(done.rows)} methods: accuracy {best.accuracy:.3f}" in tree.text
+
+
+def test_every_method_is_spelled_out_once_and_its_row_leads_there(rng, tmp_path):
+    done = comparison(rng)
+    tree = read(write_comparison(tmp_path / "out", done))
+    entries = [attrs["id"] for attrs, _ in tree.all("div") if attrs.get("id", "").startswith("method--")]
+    links = [attrs["href"].removeprefix("#") for attrs, _ in tree.all("a")]
+    named = {row.model for row in done.rows}
+    assert len(entries) == len(set(entries)) == len(named)
+    assert set(entries) <= set(links)
+    assert "robust manifold NMF" in tree.text
 
 
 def test_the_page_says_how_to_do_it_again(rng, tmp_path):
@@ -67,7 +81,7 @@ def test_the_page_says_how_to_do_it_again(rng, tmp_path):
 def test_without_labels_the_cut_is_shown(rng, tmp_path):
     tree = read(write_comparison(tmp_path / "out", comparison(rng)))
     assert "no true labels" in tree.text
-    assert [text for _, text in tree.all("th")][:3] == ["method", "start", "cut"]
+    assert [text for _, text in tree.all("th")][:3] == ["method", "cut", "seconds"]
 
 
 @pytest.mark.parametrize("kind", ["signed", "sparse"])
@@ -87,3 +101,16 @@ def test_names_of_data_and_classes_are_escaped(rng, tmp_path):
     tree = read(write_comparison(tmp_path / "out", comparison(rng, y=y, name=EVIL, image_shape=(2, 3))))
     assert len(tree.all("script")) == 1
     assert tree.all("h1")[0][1] == f"Methods compared on {EVIL}"
+
+
+def test_names_on_the_page_of_a_fit_are_escaped(rng, tmp_path):
+    names = tuple(f"{EVIL} {i}" for i in range(12))
+    X = rng.random((12, 6))
+    data = Dataset(X, np.array(names), EVIL, EVIL, feature_names=names[:6], sample_names=names)
+    model = PlainNMF(2, max_iter=5, random_state=0).fit(X)
+    run = Run(data, model, np.arange(12) % 2, {"labels": EVIL}, {"path": EVIL}, "lognmf fit x", Preparation())
+    tree = read(write_results(tmp_path / "out", run))
+    assert len(tree.all("script")) == 1
+    assert all("onerror" not in attrs for attrs, _ in tree.all("img"))
+    assert tree.all("h1")[0][1] == f"{EVIL}: 2 parts"
+    assert any("<script>" in text for _, text in tree.all("td", "words"))

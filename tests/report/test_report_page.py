@@ -1,6 +1,7 @@
 """Pages: one file, nothing fetched, every text escaped, tables that say what they were given."""
 
 import base64
+import io
 import math
 import os
 import re
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure as Drawing
 
-from lognmf.report import Cell, Figure, Highlight, Page, Section, Table, write_page
+from lognmf.report import Cell, Figure, Highlight, Method, Page, Section, Table, write_page
 from lognmf.report.environment import machine
 from lognmf.report.render import render
 
@@ -66,6 +67,11 @@ def page_of(*items, **more):
 
 def cells_of(*items):
     return Tree(render(page_of(*items))).all("td")
+
+
+def decoded(attrs):
+    """The picture of an image."""
+    return base64.b64decode(attrs["src"].split(",")[1])
 
 
 def drawing(photo=False):
@@ -130,21 +136,39 @@ def test_the_same_page_gives_the_same_bytes():
     assert make() == make()
 
 
-def test_drawings_are_vectors_and_photographs_are_pixels():
+def test_drawings_are_vectors_for_both_themes():
     tree = Tree(render(page_of(Figure("L", "c", drawing()), Figure("P", "", drawing(photo=True)))))
-    (lines, _), (photo, _) = tree.all("img")
-    assert (lines["class"], photo["class"]) == ("drawing", "photo")
-    assert base64.b64decode(lines["src"].split(",")[1]).startswith(b"<?xml")
-    assert base64.b64decode(photo["src"].split(",")[1]).startswith(b"\x89PNG")
+    lines, dark, photo, _ = (attrs for attrs, _ in tree.all("img"))
+    assert (lines["class"], dark["class"], photo["class"]) == (
+        "drawing light",
+        "drawing dark",
+        "drawing light",
+    )
+    one, other, picture = (decoded(attrs) for attrs in (lines, dark, photo))
+    assert one.startswith(b"<?xml")
+    assert one != other
+    assert len(re.findall(rb"<image", picture)) == 1
     assert (lines["width"], lines["height"]) == ("192", "96")
-    assert (lines["alt"], photo["alt"]) == ("L. c", "P")
+    assert (lines["alt"], dark["alt"], photo["alt"]) == ("L. c", "L. c", "P")
+
+
+def test_images_of_a_drawing_keep_their_pixels(rng):
+    image = pytest.importorskip("PIL.Image")
+    grey = rng.random((5, 7))
+    figure = Drawing(figsize=(2, 1))
+    figure.subplots().imshow(grey, cmap="gray", vmin=0, vmax=1, interpolation="none")
+    attrs, _ = Tree(render(page_of(Figure("P", "", figure)))).all("img")[1]
+    inside = re.search(rb"data:image/png;base64,([^\"]+)", decoded(attrs))[1]
+    with image.open(io.BytesIO(base64.b64decode(inside))) as picture:
+        assert picture.mode == "L"
+        np.testing.assert_allclose(np.asarray(picture), 255 * grey, atol=1)
 
 
 def test_a_heavy_drawing_becomes_pixels(rng):
     figure = Drawing(figsize=(2, 1))
     figure.subplots().scatter(*rng.random((2, 20_000)))
     (image, _) = Tree(render(page_of(Figure("S", "", figure)))).all("img")[0]
-    assert image["class"] == "photo"
+    assert image["class"] == "photo any"
 
 
 # Escaping ------------------------------------------------------------------------------
@@ -244,6 +268,32 @@ def test_notes_are_listed_once_with_their_places():
     ids = {attrs["id"]: text for _, attrs, text in tree.found if "id" in attrs}
     assert [ids[attrs["aria-describedby"]] for attrs, _ in noted] == ["same", "same", "other"]
     assert all(attrs["tabindex"] == "0" for attrs, _ in noted)
+
+
+def test_a_row_of_a_wide_table_names_its_best_column():
+    def names(*cells, **more):
+        return [text for _, text in Tree(render(page_of(table(cells, **more)))).all("span", "winner")]
+
+    assert names(1.0, 3.0, 2.0, 0.0, 2.9, 3.0) == ["best: c1, c5 (3.0)"]
+    assert names(*range(6), better=(-1,) * 6, best_word="least") == ["least: c0 (0.0)"]
+    assert names(1.0, 3.0) == names(*range(6), best="column") == names(*[1.0] * 6) == []
+
+
+def test_columns_of_words_stand_at_the_left():
+    content = Table("T", "", ("a", "b"), (("r", (Cell("x"), Cell(1.0))), ("s", (Cell("y"), Cell("z")))))
+    heads = Tree(render(page_of(content))).all("th")
+    assert [attrs.get("class") for attrs, _ in heads][:3] == [None, "words", None]
+
+
+def test_methods_are_spelled_out_and_rows_lead_to_them():
+    method = Method("LS-NMF", "log-based sparse NMF", "Sparse.", EVIL)
+    tree = Tree(render(page_of(table([1.0]), methods=(method,))))
+    assert tree.all("dt")[-1][1] == "LS-NMFlog-based sparse NMF"
+    assert tree.all("cite")[0][1] == EVIL
+    rows = (("LS-NMF", (Cell(1.0),)), ("NMF", (Cell(1.0),)))
+    tree = Tree(render(page_of(Table("T", "", ("a",), rows), methods=(method,))))
+    assert [attrs["href"] for attrs, text in tree.all("a") if text == "LS-NMF"] == ["#method--ls-nmf"]
+    assert not [text for _, text in tree.all("a") if text == "NMF"]
 
 
 def test_headings_of_a_table_belong_to_rows_and_columns():

@@ -11,7 +11,6 @@ from rich.console import Console
 from lognmf.cli import options
 from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
-from lognmf.reading import printable
 
 _NAMES = {name.lower(): name for name in MODELS}
 
@@ -97,4 +96,4 @@ def cluster(
             write_results(folder, run, force=force)
     Console().print(show.candidates(clusterer.rows_), "")
     Console().print(show.clusters(summarize(run)["results"]))
-    typer.echo(f"Results are in {printable(str(folder))}")
+    typer.echo(show.where(folder))

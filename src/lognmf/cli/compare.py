@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,6 @@ from lognmf.cli import options
 from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
 from lognmf.parameters import check_integer
-from lognmf.reading import printable
 
 if TYPE_CHECKING:
     from lognmf.comparison import Row
@@ -111,8 +109,7 @@ def compare(
     Console().print(show.ranking(rows))
     for note in show.notes(rows, n_clusters):
         typer.echo(note)
-    where = printable(str(folder))
-    typer.echo(f"Results are in {where}\nOpen {where}{os.sep}index.html in a browser for the whole page")
+    typer.echo(show.where(folder))
 
 
 def _parts(components: int | None, data: Dataset) -> int:

@@ -15,7 +15,6 @@ from lognmf.cli.options import OPTIONS, interruptible, worded
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.models import MODELS
-from lognmf.reading import printable
 
 if TYPE_CHECKING:
     from lognmf.grid.components import ComponentChoice
@@ -134,7 +133,7 @@ def fit(
         from lognmf.cli.large import load_in_blocks, memory_in_bytes
         from lognmf.cli.read import load, reading
         from lognmf.cli.write import Run, summarize, write_results
-        from lognmf.clustering import cluster
+        from lognmf.clustering import cluster, numbered_by_parts
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, FloatingPointError, MemoryError):
@@ -163,7 +162,11 @@ def fit(
                 tuned = _tune(estimator, grid, data.X, given, n_clusters, console)
                 estimator = tuned.model
         with worded(OSError), console.status("clustering, drawing and writing"):
-            groups = tuned.labels if tuned else cluster(estimator.embedding_, n_clusters, random_state=seed)
+            if tuned is None:
+                V = estimator.embedding_
+                groups = numbered_by_parts(cluster(V, n_clusters, random_state=seed), V)
+            else:
+                groups = tuned.labels
             settings["image_shape"] = data.image_shape
             run = Run(data, estimator, groups, settings, source, context.obj, scaled, tuned)
             write_results(folder, run, force=force)
@@ -171,7 +174,7 @@ def fit(
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")
     Console().print(show.results(summarize(run)["results"]))
-    typer.echo(f"Results are in {printable(str(folder))}")
+    typer.echo(show.where(folder))
 
 
 def _numbers(components: str) -> range:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from lognmf.files import OLD, is_working_folder, remove_abandoned, working_folder
 
+PAGE = "index.html"
 SUMMARY, MODEL, PREPARATION, SAMPLES = "summary.json", "model.npz", "preparation.npz", "samples.npz"
 """Results in words, the fitted model, how samples were scaled, and the samples themselves, for `predict`."""
 
 FILES = (
+    PAGE,
     SUMMARY,
     "factors.npz",
     MODEL,
@@ -33,7 +35,7 @@ FILES = (
 )
 """Everything the result folder of a fit can hold."""
 
-COMPARISON_FILES = ("index.html", SUMMARY, "comparison.csv", "comparison.png", "parts.png")
+COMPARISON_FILES = (PAGE, SUMMARY, "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
 
 

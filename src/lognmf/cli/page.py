@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from lognmf import plots
 from lognmf.comparison import Row, filled_columns
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table
+from lognmf.report.methods import spelled_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -27,8 +28,11 @@ _SPREAD = ("accuracy", "normalized_cut")
 """Scores whose spread the table shows: with those of all it would be too wide."""
 
 _MOST_CLASSES = 12
+_IN_TABLES = ("models", "class", "parameters", "clusterer")
+"""Settings that a page shows in a table."""
+
 _WEIGHTS = ("alpha", "beta", "gamma", "lam")
-_SILENT = ("verbose", "warm_start")
+SILENT = ("verbose", "warm_start")
 """Parameters that do not affect a result."""
 
 
@@ -36,7 +40,7 @@ def comparison_page(
     comparison: Comparison, summary: Mapping[str, Any], figures: Mapping[str, Drawing]
 ) -> Page:
     """The page of a comparison, its summary and its figures: ``comparison``, and ``parts`` of pictures."""
-    n, p = comparison.data.X.shape
+    n = comparison.data.X.shape[0]
     k, clusters = comparison.settings["n_components"], comparison.settings["n_clusters"]
     fitted = [row for row in comparison.rows if row.error is None]
     models = [row for row in fitted if row.model in comparison.models]
@@ -50,20 +54,27 @@ def comparison_page(
             Section("Figures", (), tuple(_figures(comparison, figures))),
             _settings({name: model["parameters"] for name, model in summary["settings"]["models"].items()}),
         ),
-        _facts(summary),
-        (
-            Highlight(fitted[0].model, "first in the table"),
-            *_score(fitted[0]),
-            Highlight(f"{n} × {p}", "samples × features"),
-            Highlight(f"{seconds:.1f} s", f"for {sum(row.seeds for row in fitted)} fits"),
-        ),
+        facts(summary),
+        tuple(_highlights(comparison, fitted, seconds)),
+        spelled_out(row.model for row in comparison.rows),
     )
 
 
-def _score(row: Row) -> list[Highlight]:
+def _highlights(comparison: Comparison, fitted: Sequence[Row], seconds: float) -> Iterator[Highlight]:
+    """The best method, the best factorisation, the data and the time."""
+    models = [row for row in fitted if row.model in comparison.models]
+    yield Highlight(fitted[0].model, f"is the best of {len(fitted)} methods: {_score(fitted[0])}")
+    if models[0].model != fitted[0].model:
+        yield Highlight(models[0].model, f"is the best of {len(models)} factorisations: {_score(models[0])}")
+    n, p = comparison.data.X.shape
+    yield Highlight(f"{n} × {p}", "samples × features")
+    yield Highlight(f"{seconds:.1f} s", f"for {sum(row.seeds for row in fitted)} fits")
+
+
+def _score(row: Row) -> str:
     if row.accuracy is not None:
-        return [Highlight(f"{row.accuracy:.3f}", f"accuracy of {row.model}")]
-    return [Highlight(f"{row.normalized_cut:.3f}", f"normalised cut of {row.model}")]
+        return f"accuracy {row.accuracy:.3f}"
+    return f"normalised cut {row.normalized_cut:.3f}"
 
 
 def _story(rows: Sequence[Row], clusters: int) -> list[str]:
@@ -99,6 +110,8 @@ def _runs(rows: Sequence[Row]) -> str:
 
 def _result(rows: Sequence[Row]) -> Table:
     columns = filled_columns(rows)
+    if "start" in columns:  # the scores come first: on a narrow page the last columns are out of sight
+        columns["start"] = columns.pop("start")
     cells = tuple((row.model, tuple(_cell(row, c.field) for c in columns.values())) for row in rows)
     return Table(
         "All methods",
@@ -149,29 +162,30 @@ def _few_classes(y: np.ndarray) -> np.ndarray:
 
 def _settings(parameters: Mapping[str, Mapping[str, Any]]) -> Section:
     """The parameters that all models share, and a table of those in which they differ, by model."""
-    names = dict.fromkeys(name for own in parameters.values() for name in own if name not in _SILENT)
+    names = dict.fromkeys(name for own in parameters.values() for name in own if name not in SILENT)
     first, *others = parameters.values()
     alike = [name for name in names if all(own.get(name) == first.get(name) for own in others)]
     differ = sorted((name for name in names if name not in alike), key=lambda name: name not in _WEIGHTS)
     rows = tuple(
-        (model, tuple(Cell(_word(own.get(name))) for name in differ)) for model, own in parameters.items()
+        (model, tuple(Cell(word(own.get(name))) for name in differ)) for model, own in parameters.items()
     )
-    shared = ", ".join(f"{name} {_word(first.get(name))}" for name in alike)
+    shared = ", ".join(f"{name} {word(first.get(name))}" for name in alike)
     text = "Each model has its default settings, but for what the command says and for the start."
     caption = "Only those in which the models differ."
-    table = Table("Parameters", caption, tuple(differ), rows, "model", "g", best="")
+    table = Table("Parameters", caption, tuple(differ), rows, "model", ".10g", best="")
     return Section("Settings", (text, f"The same for all: {shared}."), (table,))
 
 
-def _word(value: Any) -> float | str | None:
+def word(value: Any) -> float | str | None:
+    """A parameter as a cell shows it."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if value is None or number else str(value)
 
 
-def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
+def facts(summary: Mapping[str, Any]) -> dict[str, str]:
     """How the numbers were computed, in words."""
     source, settings = summary["input"], summary["settings"]
-    asked = {name: value for name, value in settings.items() if name != "models" and value is not None}
+    asked = {name: value for name, value in settings.items() if name not in _IN_TABLES and value is not None}
     return {
         "Command": f"`{summary['command']}`",
         "Date": summary["date"],

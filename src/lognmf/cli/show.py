@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,14 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from lognmf.cli.folder import PAGE
 from lognmf.comparison import SPREAD, Row, filled_columns
 from lognmf.grid.select import LOOKED_AT, standings
+from lognmf.reading import printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from lognmf.datasets import Dataset
@@ -167,6 +172,12 @@ def _listed(values: Mapping[str, str]) -> Table:
     for key, value in values.items():
         table.add_row(key.replace("nmi", "NMI"), value)
     return table
+
+
+def where(folder: Path) -> str:
+    """Where the results are, and their page."""
+    name = printable(str(folder))
+    return f"Results are in {name}\nOpen {name}{os.sep}{PAGE} in a browser for the whole page"
 
 
 def candidates(rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -17,12 +17,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf import metrics, plots
-from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY, new_folder
+from lognmf.cli.fit_page import fit_page
+from lognmf.cli.folder import MODEL, PAGE, PREPARATION, SAMPLES, SUMMARY, new_folder
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
 from lognmf.grid.select import standings
 from lognmf.persistence import save_model
+from lognmf.plots.fit import order_of_parts
 from lognmf.report import write_page
 from lognmf.report.environment import machine, versions
 
@@ -178,8 +180,7 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
                 "share": to_numpy(model.outlier_share_),
                 "norm": to_numpy(model.outlier_norm_),
             }
-        # Parts with the largest share of the sum of V Uᵀ first.
-        order = np.argsort(-abs(components).sum(axis=1) * abs(V).sum(axis=0), kind="stable").tolist()
+        order = order_of_parts(V, run.labels).tolist()
         figures = {
             "convergence": plots.convergence(model.history_),
             "parts": plots.parts(components, data.image_shape, order, feature_names=data.feature_names),
@@ -191,7 +192,9 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
             figures["sensitivity"] = plots.sensitivity(tuning.rows, tuning.by, ranked=ranked)
         if run.tried:
             tables["candidates"] = _columns(run.tried)
-        _write(fresh, tables, figures, summarize(run))
+        summary = summarize(run)
+        _write(fresh, tables, figures, summary)
+        write_page(fit_page(run, summary, figures, Path(folder).resolve()), fresh / PAGE)
     return Path(folder).resolve()
 
 
@@ -206,7 +209,7 @@ def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, 
             parts = {name: to_numpy(comparison.models[name].components_) for name in fitted}
             figures["parts"] = plots.parts_of_models(parts, shape)
         _write(fresh, {"comparison": _columns([vars(row) for row in rows])}, figures, summary)
-        write_page(comparison_page(comparison, summary, figures), fresh / "index.html")
+        write_page(comparison_page(comparison, summary, figures), fresh / PAGE)
     return Path(folder).resolve()
 
 

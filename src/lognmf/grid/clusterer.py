@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state as generator
 from sklearn.utils.validation import check_is_fitted
 
-from lognmf.clustering import cluster
+from lognmf.clustering import cluster, numbered_by_parts
 from lognmf.core.arrays import on_cpu, on_gpu, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
@@ -95,7 +95,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
     ----------
     labels_ : ndarray of shape (n,)
         Clusters 0, 1, … of the samples; fewer than ``n_clusters`` where there are fewer distinct samples.
-        Equal samples have equal labels.
+        Equal samples have equal labels. Cluster j is that in which part j is largest, as far as that can be.
     model_ : fitted estimator
         The factorisation, fitted from these clusters or the one whose codes they are clusters of.
     components_, embedding_ : ndarrays of shape (k, p) and (n, k)
@@ -216,12 +216,12 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         if self.effort == "grid":
             chosen = self._try_grid(candidates, estimator, samples, seeds, chosen)
 
-        self.labels_ = chosen.labels
+        self.labels_ = numbered_by_parts(chosen.labels, self.model_.embedding_)
         self.components_ = to_numpy(self.model_.components_)
         self.embedding_ = to_numpy(self.model_.embedding_)
         self.rows_ = [{**one.row(), "chosen": one is chosen} for one in candidates.found]
         first = distinct_rows(known)[0]
-        self._known = known[first], chosen.labels[first]
+        self._known = known[first], self.labels_[first]
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from lognmf.clustering.kmeans import kmeans
+from lognmf.clustering.numbering import numbered_by_parts
 from lognmf.core.arrays import to_numpy
 from lognmf.grid.fit import Choose, all_at_once, fit_rounds
 from lognmf.grid.keys import key_of
@@ -61,7 +62,8 @@ class Tuned:
     rows : list of dict
         The rows of what was fitted, as of `fit_grid`.
     labels : ndarray of shape (n,)
-        Clusters 0, 1, … of the samples by k-means on the model's codes, as they were judged.
+        Clusters 0, 1, … of the samples by k-means on the model's codes, as they were judged. They are
+        numbered like the parts: cluster j is that in which part j is largest, as far as that can be.
     by : str
         The criterion.
     grid : dict of lists, or list of dicts
@@ -171,7 +173,7 @@ def tune(
         warnings.simplefilter("ignore", ConvergenceWarning)  # its number of iterations is part of the setting
         fitted = result.model(best)
     clusters = to_numpy(kmeans(fitted.embedding_[:, None, :], n_clusters, seed=result.rows[best]["seed"]))
-    labels = np.unique(clusters[:, 0], return_inverse=True)[1]
+    labels = numbered_by_parts(clusters[:, 0], fitted.embedding_)
     return Tuned(fitted, choice.setting, choice.score, choice, result.rows, labels, by, grid)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,11 @@ class Readable:
         """
         check_is_fitted(self)
         check_integer("n", n, 1)
-        parts = to_numpy(self.components_)
-        names = getattr(self, "feature_names_in_", None)
-        words = [str(j) for j in range(parts.shape[1])] if names is None else [str(name) for name in names]
-        order = np.argsort(-abs(parts), axis=1, kind="stable")[:, :n]
-        return [[words[j] for j in top if part[j]] for part, top in zip(parts, order, strict=True)]
+        return largest_features(to_numpy(self.components_), getattr(self, "feature_names_in_", None), n)
+
+
+def largest_features(parts: np.ndarray, names: Sequence[Any] | None, n: int) -> list[list[str]]:
+    """Names, or numbers, of the at most n features of the largest weight in each part (k, p)."""
+    words = [str(j) for j in range(parts.shape[1])] if names is None else [str(name) for name in names]
+    order = np.argsort(-abs(parts), axis=1, kind="stable")[:, :n]
+    return [[words[j] for j in top if part[j]] for part, top in zip(parts, order, strict=True)]

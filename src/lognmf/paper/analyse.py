@@ -168,6 +168,15 @@ class Paired:
     p_holm: float  # corrected for all comparisons of ours
 
 
+FEWEST_SETS = 6
+"""Fewest data sets for paired tests: with n pairs the two-sided p is at least 2 / 2ⁿ."""
+
+
+def testable(results: Sequence[LabelFree]) -> bool:
+    """Whether there are enough data sets for a test to find a difference."""
+    return len({result.entry.dataset for result in results}) >= FEWEST_SETS
+
+
 def all_tests(results: Sequence[LabelFree]) -> list[Paired]:
     """LS-NMF and RLS-NMF against every other method, by their mean accuracy."""
     means: dict[str, dict[str, float]] = {}

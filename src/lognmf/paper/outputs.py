@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from lognmf.files import new_file
-from lognmf.paper.analyse import METRICS, Finding, LabelFree, Paired, all_tests, findings, label_free_results
+from lognmf.paper.analyse import (
+    METRICS,
+    Finding,
+    LabelFree,
+    Paired,
+    all_tests,
+    findings,
+    label_free_results,
+    testable,
+)
 from lognmf.paper.figures import draw
 from lognmf.paper.methods import WEIGHTS
 from lognmf.paper.pages import label_free_tables, page, paper_tables
@@ -103,9 +112,11 @@ def _write_tables(
         parts = [*paper_tables(table, results), *label_free_tables(table, label_free, tuple(METRICS))]
         _write_text(folder / f"{name}.md", "\n\n".join(map(markdown, parts)) + "\n")
     every = [r for _, _, label_free in tables.values() for r in label_free]
-    if every:
+    if testable(every):
         clean = [r for r in every if r.entry.level == "clean"]
-        groups = {"clean": all_tests(clean), "all": all_tests(every)}
+        groups = {
+            name: all_tests(group) for name, group in (("clean", clean), ("all", every)) if testable(group)
+        }
         _write_csv(
             folder / "tests.csv", [_test(name, test) for name, tests in groups.items() for test in tests]
         )

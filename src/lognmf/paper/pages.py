@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lognmf.paper.analyse import CLOSE, METRICS, Finding, LabelFree, Paired, all_tests, counted, reached
+from lognmf.paper.analyse import (
+    CLOSE,
+    FEWEST_SETS,
+    METRICS,
+    Finding,
+    LabelFree,
+    Paired,
+    all_tests,
+    counted,
+    reached,
+    testable,
+)
 from lognmf.paper.methods import CONTESTANTS, METHODS, OTHERS, OURS
 from lognmf.paper.spec import PRESETS, Preset
 from lognmf.paper.tables import PaperFigure, PaperTable, Scope
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table
+from lognmf.report.methods import PAPER, spelled_out
 
 
 def page(
@@ -34,8 +46,12 @@ def page(
     )
     if drawn:
         sections.append(Section("Figures", (), drawn))
-    subtitle = "Sparse, graph-regularised, robust NMF: the paper's experiments, run again."
-    return Page("The paper, rebuilt", subtitle, tuple(sections), facts, tuple(_highlights(every)))
+    whole = scope.preset == PRESETS["paper"]
+    title = "The paper, rebuilt" if whole else "The paper's experiments in short"
+    how = "run again" if whole else "run with fewer settings and iterations than the paper's"
+    subtitle = f"The experiments of the paper on LS-NMF and RLS-NMF, {how}. {PAPER}"
+    named = spelled_out([*METHODS, *(r.name for r in label_free)])
+    return Page(title, subtitle, tuple(sections), facts, tuple(_highlights(every)), named)
 
 
 # Text --------------------------------------------------------------------------------------
@@ -60,19 +76,25 @@ def _protocol(preset: Preset) -> tuple[str, ...]:
     values = "; ".join(
         f"{weight} {', '.join(f'{v:g}' for v in tried)}" for weight, tried in preset.values.items()
     )
+    protocol = (
+        "The paper's protocol"
+        if preset == PRESETS["paper"]
+        else "A short form of the paper's protocol, whose numbers may fall short of the paper's"
+    )
     return (
-        f"The paper's protocol: all combinations of {values}; {preset.max_iter} iterations; as many "
+        f"{protocol}: all combinations of {values}; {preset.max_iter} iterations; as many "
         "components as classes; samples of unit norm; a binary graph of 5 neighbours, built from the "
         "noisy data; k-means with 10 restarts on V; the best setting by the true labels; one seed, "
         f"{preset.seed}, fixed before anything was seen. All three metrics of a method come from one fit, "
         "that of the highest accuracy. NMI is divided by the larger entropy.",
         "NMF, GNMF, WNMF, LS-NMF and RLS-NMF start from uniform random numbers, the other four from "
         "k-means, as their papers say. WNMF is not given the removed entries: in the paper it "
-        "equals NMF on COIL20 with 40 % removed, which it could not with a mask. From the same start it "
-        "is NMF, so both columns agree. The label-free tables also show it with the mask.",
+        "equals NMF on COIL20 with 40 % removed, which it could not with a mask. Here it makes the same "
+        "steps as NMF from the same random numbers, so both columns agree. The label-free tables also "
+        "show it with the mask.",
         "The label-free protocol: other seeds than the one that chose, weights chosen without labels, "
         "the same number of settings for every method that has weights. `LS-NMF, all` and `RLS-NMF, all` "
-        "choose from the paper's whole grids, still without labels; `LS-NMF, spectral` starts from a "
+        "choose from all these combinations, still without labels; `LS-NMF, spectral` starts from a "
         "spectral clustering.",
     )
 
@@ -80,8 +102,6 @@ def _protocol(preset: Preset) -> tuple[str, ...]:
 def _summary(scope: Scope, results: Sequence[Finding]) -> Section:
     """The protocols, and how many numbers are reached."""
     text = list(_protocol(scope.preset))
-    if scope.preset != PRESETS["paper"]:
-        text.append("This is not the paper's grid: fewer settings or iterations, so numbers may fall short.")
     judged = [f for f in results if counted(f)]
     good, total = reached(judged, OURS)
     if total:
@@ -98,6 +118,9 @@ def _summary(scope: Scope, results: Sequence[Finding]) -> Section:
 def _table_section(table: PaperTable, results: Sequence[Finding], label_free: Sequence[LabelFree]) -> Section:
     """One table of the paper in both protocols, with the settings behind it."""
     text = []
+    here = len({f.entry for f in results})
+    if here < len(table.entries):
+        text.append(f"{here} of the {len(table.entries)} rows of the paper's table were computed.")
     if any(f.noise.kind == "removal" for f in results):
         text.append(
             "Entries drawn with replacement fit the paper's numbers: then 20, 40 and 60 % of draws empty "
@@ -118,12 +141,20 @@ def _table_section(table: PaperTable, results: Sequence[Finding], label_free: Se
 def _test_section(results: Sequence[LabelFree]) -> Section:
     """Paired tests on the clean data, and with the noisy data."""
     clean = [r for r in results if r.entry.level == "clean"]
+    if not testable(results):
+        sets = len({r.entry.dataset for r in results})
+        few = f"{sets} data set{'s' * (sets > 1)}"
+        text = (
+            f"With {few} nothing is tested: even if one method were better on all of them, Wilcoxon's "
+            f"signed-rank test could not fall below 0.05. It takes {FEWEST_SETS} data sets."
+        )
+        return Section("Paired tests, label-free protocol", (text,))
     words = (
         "Wilcoxon's signed-rank test on the mean accuracies, two-sided; p (Holm) is corrected for all "
         "comparisons of a model."
     )
     items = []
-    if clean:
+    if testable(clean):
         items.append(_test_table("Clean data", f"{words} One pair for each data set.", all_tests(clean)))
     if len(clean) < len(results):
         caption = (
@@ -227,7 +258,7 @@ def _reached_tables(results: Sequence[Finding]) -> Iterator[Table]:
         caption = (
             f"Percent of the numbers that are at most {CLOSE:g} points below the paper's, or above them."
         )
-        yield Table("Numbers that are reached", caption, METHODS, tuple(rows), "", form=".0f", best="")
+        yield Table("Numbers that are reached", caption, METHODS, tuple(rows), "table", form=".0f", best="")
 
 
 def _far_tables(results: Sequence[Finding]) -> Iterator[Table]:

@@ -192,15 +192,14 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "fig-removed",
         "fig_noisy_img",
         "Entries removed",
-        "Jaffe (top) and Yale (bottom): 20, 40 and 60 % of the entries drawn with replacement.",
+        "The same samples with 20, 40 and 60 % of the entries drawn with replacement and removed.",
         dict.fromkeys(("Jaffe", "Yale"), ()),
     ),
     PaperFigure(
         "fig-gaussian",
         "fig_noisy_img_gaussian",
         "Gaussian noise",
-        "ORL (top) and COIL20 (bottom): noise of standard deviation 0.005, 0.010 and 0.015 on unit-norm "
-        "samples.",
+        "The same samples, of unit norm, with noise of standard deviation 0.005, 0.010 and 0.015.",
         dict.fromkeys(("ORL", "COIL20"), ()),
     ),
     PaperFigure(
@@ -229,8 +228,7 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "fig-rates",
         "fig_convrate",
         "Convergence rates",
-        "|f(t+1) − f*| / |f(t) − f*| with f* the objective at the last iteration: LS-NMF and RLS-NMF on "
-        "all data sets, all methods on EYaleB and Semeion.",
+        "|f(t+1) − f*| / |f(t) − f*| with f* the objective at the last iteration.",
         dict.fromkeys(DATASETS, OURS) | dict.fromkeys(("EYaleB", "Semeion"), METHODS),
         every=1,
     ),
@@ -265,7 +263,7 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "fig-reconstruction",
         "fig_reconstruction",
         "Reconstructions",
-        "Samples of Yale and ORL, and what RLS-NMF at its best setting makes of them.",
+        "Samples, and what RLS-NMF at its best setting makes of them.",
         dict.fromkeys(("Yale", "ORL"), ("RLS-NMF",)),
         every=1,
     ),

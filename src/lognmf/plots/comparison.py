@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.style import ACCENT, DARK, bar_colours, legend_above, new_figure, tidy
+from lognmf.plots.style import ACCENT, AXIS, DARK, GRID, bar_colours, legend_above, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_SCORES = {"accuracy": ACCENT, "NMI": "#89c2d9", "purity": "#c9cdd2"}
+_SCORES = {"accuracy": "#1f4e6b", "NMI": "#4f8fb3", "purity": "#80868f"}
 
 
 def comparison(rows: Sequence[Any]) -> Figure:
@@ -60,7 +60,7 @@ def comparison(rows: Sequence[Any]) -> Figure:
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.set_axisbelow(True)
-        axes.grid(axis="x", color="0.92", linewidth=0.8)
+        axes.grid(axis="x", color=GRID, linewidth=0.8)
     if failed := [row.model for row in rows if row.error is not None]:
         figure.supxlabel(f"Without results: {', '.join(failed)}", fontsize=9, color="0.4", x=0.01, ha="left")
     return figure
@@ -71,7 +71,7 @@ def _draw_scores(axes: Axes, rows: Sequence[Any]) -> None:
     for place, (name, colour) in enumerate(_SCORES.items()):
         heights = [getattr(row, name.lower()) for row in rows]
         y = np.arange(len(rows)) + 0.26 * (place - 1)
-        axes.barh(y, heights, height=0.26, color=colour, label=name)
+        axes.barh(y, heights, height=0.23, color=colour, label=name)
         if place == 0:
             spread = [getattr(row, "accuracy_std", None) or 0.0 for row in rows]
             axes.errorbar(heights, y, xerr=spread, fmt="none", ecolor=DARK, elinewidth=1)
@@ -85,14 +85,14 @@ def _draw_scores(axes: Axes, rows: Sequence[Any]) -> None:
 def _draw_seconds(axes: Axes, seconds: Sequence[float]) -> None:
     """A dot for each model, between whole powers of ten."""
     shown = np.maximum(seconds, 1e-3)
-    axes.hlines(range(len(shown)), 1e-9, shown, color="0.88", linewidth=1.2)
+    axes.hlines(range(len(shown)), 1e-9, shown, color=AXIS, linewidth=1)
     axes.scatter(shown, range(len(shown)), color=ACCENT, s=40, zorder=3)
     axes.set_xscale("log")
     low, high = (shown.min(), shown.max()) if len(shown) else (0.1, 1.0)
     axes.set_xlim(10 ** np.floor(np.log10(low / 1.5)), 10 ** np.ceil(np.log10(high * 2)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
-    axes.tick_params(axis="x", which="minor", color="0.8")
+    axes.tick_params(axis="x", which="minor", color=AXIS)
     axes.set_xlabel("seconds to the clusters (log scale)")
     words = [f"{value:.2g}" if value < 99 else f"{value:.0f}" for value in seconds]
     _write_beside(axes, shown, range(len(shown)), words, gap=7)
@@ -149,10 +149,11 @@ def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
     axes.set_yscale("log")
     axes.set_ylim(floor, max(positive) * 1.6)
     axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
     axes.set_xticks(range(len(seconds)), list(seconds), parse_math=False)
     axes.set_ylabel("seconds per fit (log scale)")
     axes.set_axisbelow(True)
-    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.tick_params(axis="x", length=0)
     tidy(axes)
     legend_above(figure, [axes])

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARK = "#e07a1f"
-_PALE = "0.6"
+_MARK = "#b85c0a"
+_PALE = "0.55"
 
 TITLES = {
     "held_out": "Error of held-out entries, lower is better",

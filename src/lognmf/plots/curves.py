@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.style import SCORES, legend_above, line_styles, panels, without_formulas
+from lognmf.plots.style import AXIS, SCORES, legend_above, line_styles, panels, without_formulas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ _SETTLED = 5
 """Earlier ratios do not set the limits of the axis."""
 
 _RISES = 0.1
-"""A method whose distance to the end grows in more than this share of the iterations is drawn pale."""
+"""A method whose distance to the end grows in more than this share of the iterations is drawn thin."""
 
 
 def convergence_curves(
@@ -169,7 +169,7 @@ def convergence_rates(
             drawn = t <= (np.inf if most is None else most)
             descends = np.mean(ratio[drawn] > 1) <= _RISES if drawn.any() else True
             if not descends:
-                style |= {"alpha": 0.4, "linewidth": 0.7, "marker": "", "zorder": 1}
+                style |= {"linewidth": 0.7, "marker": "", "zorder": 1}
             label = name if descends else f"{name} (not descending)"
             every = max(int(drawn.sum()) // 5, 1)
             axes.plot(t[drawn], ratio[drawn], label=label, markersize=4, markevery=every, **style)
@@ -177,7 +177,7 @@ def convergence_rates(
         axes.axhline(1, color="0.35", linewidth=1, linestyle=(0, (2, 2)))
         axes.set(xlabel="iteration t", ylabel="|f(t+1) − f*| / |f(t) − f*|")
         place: dict[str, Any] = {"loc": "lower right", "ncols": 2}
-        without_formulas(axes.legend(fontsize=8, handlelength=2.8, framealpha=0.9, edgecolor="0.85", **place))
+        without_formulas(axes.legend(fontsize=8, handlelength=2.8, framealpha=1, edgecolor=AXIS, **place))
         axes.set_ylim(*_rate_limits(np.concatenate(settled)))
     return figure
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lognmf.clustering import main_parts
 from lognmf.plots.samples import as_pictures, draw_rows, spread_out
-from lognmf.plots.style import ACCENT, DARK, as_numpy, new_figure, tidy
+from lognmf.plots.style import ACCENT, AXIS, DARK, GRID, as_numpy, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
 
 _MOST_POINTS = 20_000
 _MOST_NAMES = 25
+_WIDE_RANGE = 3
+"""Largest over smallest objective from which its axis is logarithmic."""
+
+_FLAT = 1e-6
+"""Relative range of an objective that is rounding, not a decrease to be looked at."""
+
+_MOST_DOTS = 1_000
+"""Dots that are drawn one by one into a vector drawing."""
+
+_COLOURS = (
+    "#1f77b4", "#e6720b", "#2ca02c", "#d62728", "#9467bd",
+    "#8e594f", "#d56fb6", "#7f7f7f", "#979819", "#12a2b0",
+    "#6f96c1", "#a55005", "#1f781f", "#dd7374", "#a585c6",
+    "#aa8c87", "#994e82", "#686868", "#6b6c0f", "#09737e",
+)  # fmt: skip
+"""Of clusters: each has a contrast of at least 3:1 on white and on dark paper."""
 
 
 def convergence(fit: Any) -> Figure:
@@ -43,23 +60,27 @@ def convergence(fit: Any) -> Figure:
     iteration, objective = np.asarray(history["iteration"]), np.asarray(history["objective"], dtype=float)
     figure = new_figure(9, 3.4)
     left, right = figure.subplots(1, 2)
-    left.plot(iteration, objective, color=ACCENT, linewidth=1.8, marker="." if len(objective) < 30 else "")
+    left.plot(iteration, objective, color=ACCENT, linewidth=1.8, marker="o" if len(objective) < 10 else "")
     left.set(xlabel="iteration", ylabel="objective", title=f"Objective, {objective[-1]:.5g} at the end")
-    if objective.min() > 0:
+    if objective.min() > 0 and objective.max() > _WIDE_RANGE * objective.min():
         left.set_yscale("log")
+    else:
+        left.ticklabel_format(axis="y", useOffset=False)
+        if np.ptp(objective) < _FLAT * abs(objective).max():
+            left.set_ylim(np.sort([0.99 * objective[0], 1.01 * objective[0]]))
     size = np.abs(objective[:-1]) * np.diff(iteration)
     fall = np.divide(-np.diff(objective), size, out=np.zeros(len(size)), where=size > 0)
     if (fall > 0).any():
         shown = np.where(fall > 0, fall, np.nan)
-        right.plot(iteration[1:], shown, color=ACCENT, linewidth=1.8, marker="." if len(fall) < 30 else "")
+        right.plot(iteration[1:], shown, color=ACCENT, linewidth=1.8, marker="o" if len(fall) < 10 else "")
         right.set_yscale("log")
     else:
         right.text(0.5, 0.5, "no decrease", ha="center", va="center", color="0.4", transform=right.transAxes)
     right.set(xlabel="iteration", ylabel="decrease / objective", title="Relative decrease per iteration")
     for axes in (left, right):
         tidy(axes)
-        axes.set_xlim(0, max(iteration[-1], 1))
-        axes.grid(color="0.9", linewidth=0.8)
+        axes.set_xlim(0, 1.03 * max(iteration[-1], 1))
+        axes.grid(color=GRID, linewidth=0.8)
     return figure
 
 
@@ -96,7 +117,7 @@ def codes(fit: Any, labels: Any = None, outliers: Any = None) -> Figure:
     names, clusters = np.unique(named, return_inverse=True)
     outlier = np.zeros(len(V), dtype=bool) if outliers is None else as_numpy(outliers).astype(bool)
     words = [] if labels is None else [str(name) for name in names.tolist()]
-    figure = new_figure(12, 5.4)
+    figure = new_figure(11.4, 5.2)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     places, explained = _principal_plane(V)
     _draw_map(left, places[drawn], clusters[drawn], outlier[drawn], words)
@@ -124,15 +145,16 @@ def _draw_map(
 ) -> None:
     """Samples as dots coloured by cluster, outliers with a ring."""
     size = float(np.clip(6000 / len(places), 3, 30))
-    axes.scatter(places[:, 0], places[:, 1], c=_colours(clusters), s=size, alpha=0.75, linewidths=0)
+    dots = axes.scatter(places[:, 0], places[:, 1], c=_colours(clusters), s=size, linewidths=0)
+    dots.set_rasterized(len(places) > _MOST_DOTS)
     if outlier.any():
         x, y = places[outlier].T
         label = f"outlier ({outlier.sum()})"
         axes.scatter(x, y, s=3 * size + 12, c="none", edgecolors="k", linewidths=0.9, label=label)
-        axes.legend(loc="best", frameon=True, framealpha=0.9, edgecolor="0.8", fontsize=9)
+        axes.legend(loc="best", frameon=True, framealpha=1, edgecolor=AXIS, fontsize=9)
     present = np.unique(clusters)
     for c in present if words and len(present) <= _MOST_NAMES else ():
-        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.6", "alpha": 0.85}
+        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": AXIS, "alpha": 0.9}
         middle = np.median(places[clusters == c], axis=0)
         axes.annotate(
             words[c], middle, ha="center", va="center", fontsize=9, color=DARK, bbox=box, parse_math=False
@@ -143,10 +165,8 @@ def _draw_map(
 
 def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray, words: list[str]) -> None:
     """Heat map of V: samples by cluster, components by the cluster in which they are largest."""
-    heights = V / np.where((top := abs(V).max(axis=0)) > 0, top, 1)
-    present = np.unique(clusters)
-    means = np.stack([heights[clusters == c].mean(axis=0) for c in present])
-    components = np.lexsort((-means.max(axis=0), means.argmax(axis=0)))
+    heights, present = _heights(V), np.unique(clusters)
+    components = order_of_parts(V, clusters)
     own = heights[np.arange(len(V)), heights.argmax(axis=1)]
     samples = np.lexsort((-own, heights[:, components].argmax(axis=1), clusters))
     ends = np.searchsorted(clusters[samples], present, side="right")
@@ -163,18 +183,30 @@ def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray,
     step = math.ceil(len(components) / _MOST_NAMES)
     axes.set_xticks(range(0, len(components), step), [str(j) for j in components[::step]], fontsize=8)
     axes.tick_params(length=0)
-    axes.set(xlabel="component", ylabel="samples by cluster" if words else "samples", title="Codes V")
+    axes.set(xlabel="part", ylabel="samples by cluster" if words else "samples", title="Codes V")
     bar = figure.colorbar(picture, ax=axes, fraction=0.05, pad=0.02)
-    bar.set_label("code / largest of its component")
+    bar.set_label("code / largest of its part")
     bar.outline.set_visible(False)
 
 
-def _colours(clusters: np.ndarray) -> np.ndarray:
-    """A colour for each sample: the ten strong ones of tab20 first, then the pale ones."""
-    import matplotlib as mpl
+def order_of_parts(V: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """The parts in the order of the clusters whose main parts they are, in every figure of a fit."""
+    present, places = np.unique(clusters, return_inverse=True)
+    heights = _heights(V)
+    cluster_of = np.stack([heights[places == c].mean(axis=0) for c in range(len(present))]).argmax(axis=0)
+    if len(present) <= V.shape[1]:
+        cluster_of[main_parts(places, len(present), V)] = range(len(present))
+    return np.argsort(cluster_of, kind="stable")
 
-    palette = mpl.colormaps["tab20"](np.r_[0:20:2, 1:20:2])
-    return palette[clusters % 20]
+
+def _heights(V: np.ndarray) -> np.ndarray:
+    """Codes as shares of the largest of their part."""
+    return V / np.where((top := abs(V).max(axis=0)) > 0, top, 1)
+
+
+def _colours(clusters: np.ndarray) -> np.ndarray:
+    """A colour for each sample; from the 21st cluster on they come again."""
+    return np.array(_COLOURS)[clusters % len(_COLOURS)]
 
 
 def reconstructions(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.parameters import check_choice
-from lognmf.plots.style import ACCENT, DARK, SCORES, new_figure, tidy
+from lognmf.plots.style import ACCENT, DARK, GRID, SCORES, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -203,7 +203,7 @@ def _draw_line(axes: Axes, rows: Rows, ranked: Rows, parameter: tuple[str, list[
         if not np.isnan(means[list(places).index(str(row[name]))]):
             # As the criterion does: a cluster without samples counts as cut in full.
             y = row[panel] + (most - row["clusters"] if panel == "normalized_cut" else 0)
-            axes.plot(places[str(row[name])], y, "o", color=ACCENT, markersize=4.5, alpha=0.5, mew=0)
+            axes.plot(places[str(row[name])], y, "o", color=ACCENT, markersize=4.5, alpha=0.8, mew=0)
     chosen = places[str(ranked[0][name])], ranked[0][panel]
     axes.plot(*chosen, "o", markersize=13, markerfacecolor="none", markeredgecolor=_MARK, mew=2.5, zorder=4)
     if positive:
@@ -214,7 +214,7 @@ def _draw_line(axes: Axes, rows: Rows, ranked: Rows, parameter: tuple[str, list[
     low, high = axes.get_ylim()
     room = 0.08 * (high - low) + max(_PANELS[panel][3] - (high - low), 0) / 2
     axes.set_ylim(low - room, high + room)
-    axes.grid(color="0.92", linewidth=0.8)
+    axes.grid(color=GRID, linewidth=0.8)
     tidy(axes)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.plots.samples import check_shape, place_image
-from lognmf.plots.style import ACCENT, DARK, as_numpy, new_figure, tidy
+from lognmf.plots.style import ACCENT, AXIS, DARK, as_numpy, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _MOST_PARTS = 64
 _MOST_BARS = 8
+_MOST_BAR_CHARTS = 5
+"""Side by side, so that the figure is no wider than a page."""
+
 _MOST_PARTS_A_MODEL = 20
 
 
@@ -28,6 +31,8 @@ def parts(
     feature_names: Sequence[str] | None = None,
 ) -> Figure:
     """The parts: images if their shape is given, else the largest features of each.
+
+    An image is drawn as the samples are: black is zero, and white the largest value of the part.
 
     Parameters
     ----------
@@ -64,7 +69,8 @@ def parts(
         check_shape(image_shape, components.shape[1], "a part")
     order = list(range(len(components)) if order is None else order)
     shown = order[:_MOST_PARTS]
-    columns = min(len(shown), math.ceil(math.sqrt(2 * len(shown))))
+    most = _MOST_PARTS if image_shape is not None else _MOST_BAR_CHARTS
+    columns = min(len(shown), math.ceil(math.sqrt(2 * len(shown))), most)
     grid = math.ceil(len(shown) / columns), columns
     if image_shape is None:
         figure = _bars(components, shown, grid, feature_names)
@@ -80,16 +86,16 @@ def _images(
 ) -> Figure:
     """Each part as an image in its own axes."""
     rows, columns = grid
-    width = min(1.5, 14 / columns)
+    width = min(1.4, 11 / columns)
     figure = new_figure(max(width * columns, 3), max((width * shape[0] / shape[1] + 0.25) * rows + 0.4, 1.5))
     signed = components.min() < 0
     for axes, j in _axes_of_parts(figure, grid, shown):
         low, high, colours = _scale(components[j], signed=signed)
-        axes.imshow(components[j].reshape(shape), cmap=colours, vmin=low, vmax=high)
-        axes.set_title(str(j), fontsize=9, color=DARK, pad=3)
+        axes.imshow(components[j].reshape(shape), cmap=colours, vmin=low, vmax=high, interpolation="none")
+        axes.set_title(f"part {j}", fontsize=9, color=DARK, pad=3)
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
-            spine.set_color("0.8")
+            spine.set_color(AXIS)
     return figure
 
 
@@ -99,14 +105,14 @@ def _bars(
     """The largest features of each part as bars."""
     rows, columns = grid
     count = min(_MOST_BARS, components.shape[1])
-    figure = new_figure(max(2.4 * columns, 3.5), (0.19 * count + 0.55) * rows + 0.5)
+    figure = new_figure(max(2.2 * columns, 3.5), (0.19 * count + 0.55) * rows + 0.5)
     for axes, j in _axes_of_parts(figure, grid, shown):
         top = np.argsort(-abs(components[j]), kind="stable")[:count]
         axes.barh(range(count), components[j, top], color=ACCENT, height=0.7)
-        words = [str(i) if names is None else _shorten(names[i]) for i in top]
+        words = [str(i) if names is None else shorten(names[i]) for i in top]
         axes.set_yticks(range(count), words, fontsize=8, parse_math=False)
         axes.invert_yaxis()
-        axes.set_title(str(j), fontsize=9, color=DARK, pad=3)
+        axes.set_title(f"part {j}", fontsize=9, color=DARK, pad=3)
         axes.set_xticks([])
         tidy(axes)
         axes.spines["bottom"].set_visible(False)
@@ -122,7 +128,7 @@ def _axes_of_parts(figure: Figure, grid: tuple[int, int], shown: list[int]) -> l
     return list(zip(places, shown, strict=False))
 
 
-def _shorten(name: str, most: int = 16) -> str:
+def shorten(name: str, most: int = 16) -> str:
     """A name without its middle where it is too long: both ends may tell features apart."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 
@@ -134,8 +140,8 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
     ----------
     components : mapping of str to array of shape (k, p)
         The parts by the model's name, as in ``components_``. At most 20 are drawn of each.
-        Every image has its own scale; where a model has negative entries, red is positive
-        and blue negative.
+        Every image has its own scale, from black at zero to white; where a model has negative
+        entries, red is positive and blue negative.
     image_shape : (int, int)
         Height and width of a part, with ``height · width = p``.
 
@@ -161,7 +167,7 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
         check_shape(image_shape, parts.shape[1], "a part")
     most = max(len(parts) for parts in bases.values())
     columns, ratio, pitch = min(most, _MOST_PARTS_A_MODEL), image_shape[0] / image_shape[1], 1.1
-    width = min(0.9, 13 / columns)
+    width = min(0.9, 9.2 / columns)
     figure = new_figure(width * pitch * columns + 1.5, width * (ratio + 0.1) * len(bases) + 0.5)
     axes = figure.subplots()
     tops = [-row * (ratio + 0.1) for row in range(len(bases))]
@@ -170,7 +176,7 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
         for j, part in enumerate(parts[:columns]):
             left, bottom = j * pitch, top - ratio
             frame = [left, left + 1, left + 1, left, left], [bottom, bottom, top, top, bottom]
-            axes.plot(*frame, color="0.8", linewidth=0.8)
+            axes.plot(*frame, color=AXIS, linewidth=0.8)
             low, high, colours = _scale(part, signed=signed)
             place_image(axes, part.reshape(image_shape), (left, top), (low, high), colours)
     axes.set(xlim=(-0.02, columns * pitch - 0.08), ylim=(tops[-1] - ratio - 0.02, 0.02), xticks=[])
@@ -186,4 +192,4 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
 def _scale(part: np.ndarray, *, signed: bool) -> tuple[float, float, str]:
     """Lowest and highest value of a part on its own scale, and its colours."""
     largest = abs(part).max() or 1.0
-    return (-largest, largest, "RdBu_r") if signed else (0, largest, "gray_r")
+    return (-largest, largest, "RdBu_r") if signed else (0, largest, "gray")

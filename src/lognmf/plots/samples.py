@@ -22,7 +22,7 @@ _LETTER = 0.07
 _GAP, _ROW_GAP, _GROUP_GAP = 0.06, 0.08, 0.35
 """Gaps between samples of a class, between pictures in rows and between groups, in widths of a picture."""
 
-_LARGEST, _WIDEST, _TALLEST = 1.05, 12.5, 8.0
+_LARGEST, _WIDEST, _TALLEST = 1.05, 10.0, 8.0
 """Largest width of a picture, and largest width and height of rows of pictures, in inches."""
 
 
@@ -82,10 +82,12 @@ def samples(
     high = math.ceil(len(rows) / blocks)
     room = _LETTER * (max(map(len, names)) + 4) if any(names) else 0.0
     tiles = max(map(len, rows)) * (1 + _GAP) + _GAP
-    width = min(0.55, (12 / blocks - room) / tiles)
+    width = min(0.55, (11 / blocks - room) / tiles)
     label = room / width
     block, pitch = label + tiles, ratio + _GAP
-    figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + 0.5)
+    heading = " ".join(filter(None, (title, cut)))
+    above = 0.5 if heading else 0.1
+    figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + above)
     axes = figure.subplots()
     draw = place_image if image_shape is not None else _draw_path if points else _draw_curve
     finite = X[np.isfinite(X)]
@@ -99,7 +101,7 @@ def samples(
             draw(axes, x, (left + j * (1 + _GAP), top), limits)
     axes.set(xlim=(0, blocks * block), ylim=(-high * pitch, _GAP), aspect="equal")
     axes.set_axis_off()
-    if heading := " ".join(filter(None, (title, cut))):
+    if heading:
         figure.suptitle(heading, fontsize=12, color=DARK, parse_math=False)
     return figure
 
@@ -138,6 +140,7 @@ def place_image(
     """An image of unit width below its upper left corner."""
     left, top = corner
     extent = (left, left + 1, top - image.shape[0] / image.shape[1], top)
+    options = {"interpolation": "none"} | options
     axes.imshow(image, cmap=cmap, vmin=limits[0], vmax=limits[1], extent=extent, **options)
 
 
@@ -273,7 +276,7 @@ def _place(axes: Axes, picture: np.ndarray, corner: tuple[float, float], cmap: s
     low = float(picture.min()) if cmap is None else -high
     if high <= low:  # a picture of one value
         low, high = low - 0.5, high + 0.5
-    place_image(axes, picture, corner, (low, high), cmap or "gray", interpolation="nearest", aspect="auto")
+    place_image(axes, picture, corner, (low, high), cmap or "gray", aspect="auto")
 
 
 def as_pictures(X: Any, image_shape: tuple[int, int]) -> np.ndarray:

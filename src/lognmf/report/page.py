@@ -32,6 +32,7 @@ class Table:
     form: str | tuple[str, ...] = ".1f"  # format of the numbers, for all columns or one for each
     better: tuple[int, ...] = ()  # per column 1 if higher is better, -1 if lower, 0 if neither; default 1
     best: str = "row"  # where the best number is bold: in each "row", in each "column", or nowhere ("")
+    best_word: str = "best"  # how rows of a wide table name the column of their best number
     tolerance: float = 3.0  # differences from the paper up to this size are not coloured
 
     def __post_init__(self) -> None:
@@ -55,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A matplotlib figure with its heading; with photographs it becomes a PNG, otherwise an SVG."""
+    """A matplotlib figure with its heading: an SVG for each theme, or a PNG where that is very large."""
 
     title: str
     caption: str
@@ -79,6 +80,16 @@ class Highlight:
     label: str
 
 
+@dataclass(frozen=True)
+class Method:
+    """A method that a page names: what the name stands for, and where it is described."""
+
+    name: str  # as in the tables, whose rows of this name link here
+    title: str
+    meaning: str
+    reference: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Page:
     """A page."""
@@ -88,3 +99,4 @@ class Page:
     sections: tuple[Section, ...]
     facts: Mapping[str, str] = field(default_factory=dict)  # how the results were computed, shown at the end
     highlights: tuple[Highlight, ...] = ()
+    methods: tuple[Method, ...] = ()  # spelled out below the sections

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lognmf.files import new_file
+from lognmf.report.contrast import on_dark_paper
 from lognmf.report.page import Cell, Figure, Page, Table
 
 if TYPE_CHECKING:
@@ -27,11 +28,17 @@ _SHARPNESS = 2
 """Pixels of a photograph for each pixel of the page."""
 
 _LARGEST_DRAWING = 400_000
-"""Bytes of an SVG above which a PNG is easier on the reader's browser."""
+"""Bytes of the marks of an SVG above which a PNG is easier on the reader's browser."""
+
+_LARGEST_WITH_IMAGES = 1_500_000
+"""The same with the images inside it."""
 
 _MINUS, _DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 _LARGE = 3
 """A difference is large above this many tolerances."""
+
+_WIDE = 3
+"""Columns from which a row says which of them is the best, as that one may be out of sight."""
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
@@ -64,6 +71,7 @@ def render(page: Page) -> str:
     return environment.from_string(_resource("page.html.j2")).render(
         page=page,
         sections=_sections(page),
+        methods={method.name: _method_anchor(method.name) for method in page.methods},
         style=_resource("style.css").strip(),
         script=_resource("script.js").strip(),
     )
@@ -79,10 +87,13 @@ def _digest(text: str) -> str:
 
 
 def _words(text: str) -> Any:
-    """Escaped text; what stands between backticks is code."""
+    """Escaped text; what stands between backticks is code, which breaks between its words only."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    def code(found: re.Match[str]) -> str:
+        return f"<code>{' '.join(f'<span>{word}</span>' for word in found[1].split(' '))}</code>"
+
+    return Markup(re.sub(r"`([^`]+)`", code, str(escape(text))))
 
 
 def _by_list(text: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
@@ -106,12 +117,21 @@ def _item(item: Table | Figure, anchor: str) -> dict[str, Any]:
     return {"anchor": anchor, "title": item.title, "caption": item.caption, **shown}
 
 
+def _method_anchor(name: str) -> str:
+    return f"method--{_slug(name)}"
+
+
+def _slug(title: str) -> str:
+    """Letters and digits of a title, with dashes between its words."""
+    return "-".join(re.findall(r"[a-z0-9]+", title.lower())) or "part"
+
+
 def _anchors() -> Callable[[str], str]:
     """A function that turns titles into anchors, each used once."""
-    used = {"content", "facts", "theme"}
+    used = {"content", "facts", "methods", "theme"}
 
     def name(title: str) -> str:
-        word = "-".join(re.findall(r"[a-z0-9]+", title.lower())) or "part"
+        word = _slug(title)
         candidates = (word if i == 1 else f"{word}-{i}" for i in count(1))
         anchor = next(candidate for candidate in candidates if candidate not in used)
         used.add(anchor)
@@ -124,23 +144,43 @@ def _anchors() -> Callable[[str], str]:
 
 
 def _image(figure: Drawing) -> dict[str, Any]:
-    """A figure as an SVG, which a dark page inverts; as a PNG if it shows photographs or is very large."""
+    """A figure as two SVGs, for light and dark paper; as one PNG if it is very large."""
     import matplotlib as mpl
-    from matplotlib.image import AxesImage
 
-    content = b""
-    if not figure.findobj(AxesImage):
-        # Letters as paths, because a picture inside a page has no fonts; with the salt its names repeat.
-        with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "lognmf"}):
-            content = _saved(figure, "svg", transparent=True, metadata={"Date": None, "Creator": None})
-    kind, form = "drawing", "svg+xml"
-    if not 0 < len(content) <= _LARGEST_DRAWING:
-        dpi = _SHARPNESS * _PIXELS_PER_INCH
-        content = _saved(figure, "png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    # Letters as paths, because a picture inside a page has no fonts; with the salt its names repeat.
+    look: Any = {"svg.fonttype": "path", "svg.hashsalt": "lognmf", "image.composite_image": False}
+    dpi = _SHARPNESS * _PIXELS_PER_INCH
+    with mpl.rc_context(look):
+        metadata = {"Date": None, "Creator": None}
+        content = _saved(figure, "svg", dpi=dpi, transparent=True, metadata=metadata)
+    content = re.sub(rb"(?<=base64,)[^\"]+", _smaller, content)
+    marks = len(content) - sum(map(len, re.findall(rb"base64,[^\"]*", content)))
+    if marks <= _LARGEST_DRAWING and len(content) <= _LARGEST_WITH_IMAGES:
+        kind, form = "drawing", "svg+xml"
+        pictures = {"light": content, "dark": on_dark_paper(content.decode()).encode()}
+    else:
         kind, form = "photo", "png"
+        pictures = {"any": _saved(figure, "png", dpi=dpi, facecolor="white", metadata={"Software": None})}
+    uris = {
+        theme: f"data:image/{form};base64,{base64.b64encode(picture).decode()}"
+        for theme, picture in pictures.items()
+    }
     width, height = (round(inches * _PIXELS_PER_INCH) for inches in figure.get_size_inches())
-    uri = f"data:image/{form};base64,{base64.b64encode(content).decode()}"
-    return {"kind": kind, "uri": uri, "width": width, "height": height}
+    return {"kind": kind, "uris": uris, "width": width, "height": height}
+
+
+def _smaller(found: re.Match[bytes]) -> bytes:
+    """An image inside a drawing in as few colours as it has; without its transparency if it has none."""
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(base64.b64decode(found[0])))
+    if picture.mode != "RGBA" or picture.getchannel("A").getextrema() != (255, 255):
+        return found[0]
+    red, green, blue, _ = picture.split()
+    grey = red.tobytes() == green.tobytes() == blue.tobytes()
+    file = io.BytesIO()
+    (red if grey else picture.convert("RGB")).save(file, format="png", optimize=True)
+    return base64.b64encode(file.getvalue())
 
 
 def _saved(figure: Drawing, form: str, **options: Any) -> bytes:
@@ -160,10 +200,12 @@ def _table(table: Table, anchor: str) -> dict[str, Any]:
     has_paper = any(cell.paper is not None for _, cells in table.rows for cell in cells)
     return {
         "corner": table.corner,
+        "best": table.best,
+        "winners": [_winners(table, best, i) for i in range(len(table.rows))],
         "tolerances": (f"{table.tolerance:g}", f"{_LARGE * table.tolerance:g}") if has_paper else (),
         # The order after the first click: best numbers first.
         "columns": [
-            (title, "ascending" if _direction(table, j) < 0 else "descending")
+            (title, "ascending" if _direction(table, j) < 0 else "descending", _words_only(table, j))
             for j, title in enumerate(table.columns)
         ],
         "rows": [
@@ -178,6 +220,12 @@ def _table(table: Table, anchor: str) -> dict[str, Any]:
         ],
         "notes": [{"id": note_ids[note], "text": note, "cells": where} for note, where in notes.items()],
     }
+
+
+def _words_only(table: Table, j: int) -> bool:
+    """Whether a column has words and no number: it then stands at the left."""
+    values = [cells[j].value for _, cells in table.rows]
+    return any(isinstance(value, str) for value in values) and all(_number(v) is None for v in values)
 
 
 def _cell(table: Table, cell: Cell, j: int) -> dict[str, Any]:
@@ -239,6 +287,17 @@ def _best(table: Table) -> set[tuple[int, int]]:
         if any(text != first for _, text in line.values()):  # where all are equal none is the best
             best |= {place for place, (_, text) in line.items() if text == first}
     return best
+
+
+def _winners(table: Table, best: set[tuple[int, int]], i: int) -> str:
+    """The columns in which a row of a wide table is best; nothing if it is not judged by its rows."""
+    if table.best != "row" or len(table.columns) < _WIDE:
+        return ""
+    places = [j for j in range(len(table.columns)) if (i, j) in best]
+    if not places:
+        return ""
+    number = _written(table.rows[i][1][places[0]].value, _form(table, places[0]))
+    return f"{table.best_word}: {', '.join(table.columns[j] for j in places)} ({number})"
 
 
 def _direction(table: Table, j: int) -> int:

@@ -30,7 +30,8 @@ for (const table of document.querySelectorAll("table")) {
       if (!known[0] || !known[1]) return known[1] - known[0]; // what is not known comes last in either direction
       return sign * (Number(x.dataset.sort) - Number(y.dataset.sort));
     }
-    return sign * x.textContent.localeCompare(y.textContent, undefined, { numeric: true });
+    const name = (cell) => (cell.tagName === "TH" ? cell.firstElementChild : cell).textContent; // without its best
+    return sign * name(x).localeCompare(name(y), undefined, { numeric: true });
   };
   const sort = (column) => {
     const head = heads[column], now = head.getAttribute("aria-sort");
@@ -45,11 +46,29 @@ for (const table of document.querySelectorAll("table")) {
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = head.textContent || "name";
+    const title = document.createElement("span"); // its words break between each other only
+    title.append(...(head.textContent ? head.childNodes : ["name"]));
+    button.append(title);
     button.addEventListener("click", () => sort(column));
     head.setAttribute("aria-sort", "none");
     head.replaceChildren(button);
   });
+}
+
+// What does not fit scrolls in its box: arrows at its edges tell, and Tab reaches it.
+for (const frame of document.querySelectorAll(".frame")) {
+  const box = frame.firstElementChild, first = box.querySelector("thead th");
+  const look = () => {
+    const across = box.scrollWidth - box.clientWidth, down = box.scrollHeight - box.clientHeight;
+    frame.classList.toggle("left", box.scrollLeft > 1);
+    frame.classList.toggle("right", across - box.scrollLeft > 1);
+    frame.classList.toggle("below", down - box.scrollTop > 1);
+    if (first) frame.style.setProperty("--first", `${first.offsetWidth}px`);
+    if (across > 1 || down > 1) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  };
+  box.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(box);
 }
 
 // Notes of cells, beside the pointer's cell or the focused one.
@@ -64,7 +83,7 @@ for (const table of document.querySelectorAll("table")) {
     tip.hidden = !cell;
     if (!cell) return;
     const head = cell.closest("table").tHead.rows[0].cells[cell.cellIndex];
-    tip.textContent = `${cell.parentNode.cells[0].textContent}, ${head.textContent}\n${cell.dataset.note}`;
+    tip.textContent = `${cell.parentNode.cells[0].firstElementChild.textContent}, ${head.textContent}\n${cell.dataset.note}`;
     const place = cell.getBoundingClientRect(), size = tip.getBoundingClientRect();
     const below = place.bottom + 6 + size.height <= innerHeight;
     tip.style.top = `${below ? place.bottom + 6 : Math.max(4, place.top - size.height - 6)}px`;
