@@ -57,7 +57,7 @@ def test_the_folder_tells_what_was_tried_and_chosen(run, here):
     assert "the best and the worst of 15 settings" in out
     assert places(out) == ["1.", "2.", "3.", "4.", "5.", "15."]
     assert f"{tuning['score']:.4f}" in out
-    assert "45/45 fits" in err
+    assert "45 of 45 fits" in err
 
 
 @pytest.mark.usefixtures("no_pictures")

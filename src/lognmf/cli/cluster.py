@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -57,8 +57,10 @@ def cluster(
     """
     with interruptible():
         from lognmf.cli import show
+        from lognmf.cli.bars import shown
         from lognmf.cli.folder import check_folder
         from lognmf.cli.read import load, reading
+        from lognmf.cli.unfinished import finished, resumed
         from lognmf.cli.write import Run, summarize, write_results
         from lognmf.grid.clusterer import NMFClustering
 
@@ -75,26 +77,32 @@ def cluster(
                 n_neighbors=n_neighbors,
                 time_limit=time_limit,
                 random_state=seed,
-                verbose=1,
             )
             clusterer._check_parameters()
             folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
             data, source, scaled = load(file, reading(context), [clusterer._estimator()])
             n, p = data.X.shape
             typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
-            clusterer.fit(data.X)
+            asked: dict[str, Any] = {"clusterer": clusterer.get_params(deep=False)}
+            with shown(console):
+                if effort == "grid":
+                    resumed(folder, lambda store: clusterer.set_params(store=store).fit(data.X))
+                else:
+                    clusterer.fit(data.X)
         with worded(OSError), console.status("drawing and writing"):
-            asked = {
+            asked |= {
                 "seed": seed,
                 "normalize": normalize,
                 "scale_features": scale_features,
                 "labels": labels,
                 "image_shape": data.image_shape,
             }
-            asked |= {"clusters": clusterer.n_clusters_, "clusterer": clusterer.get_params(deep=False)}
+            asked["clusters"] = clusterer.n_clusters_
             found = (clusterer.model_, clusterer.labels_)
-            run = Run(data, *found, asked, source, context.obj, scaled, tried=clusterer.rows_)
+            call = context.obj
+            run = Run(data, *found, asked, source, call.command, scaled, call.seconds, tried=clusterer.rows_)
             write_results(folder, run, force=force)
+            finished(folder)
     Console().print(show.candidates(clusterer.rows_), "")
     Console().print(show.clusters(summarize(run)["results"]))
     typer.echo(f"Results are in {printable(str(folder))}")

@@ -106,7 +106,8 @@ def compare(
                 "labels": labels,
                 "image_shape": data.image_shape,
             }
-            done = Comparison(data, rows, fitted, asked, source, context.obj)
+            call = context.obj
+            done = Comparison(data, rows, fitted, asked, source, call.command, call.seconds)
             write_comparison(folder, done, force=force)
     Console().print(show.ranking(rows))
     for note in show.notes(rows, n_clusters):
@@ -130,21 +131,18 @@ def _compare(
 ) -> tuple[list[Row], dict[str, Any]]:
     """The rows, best first, and the models of the first seed by name; refused if none could be fitted."""
     from lognmf import comparison
-    from lognmf.cli.show import ComparisonProgress, announce, bars
+    from lognmf.cli.bars import shown
+    from lognmf.cli.show import announce
 
     fitted: dict[str, Any] = {}
+
+    def keep(name: str, model: Any) -> None:
+        if model is not None:
+            fitted.setdefault(name, model)
+
     announce(data, settings["n_components"])
-    with bars(console) as progress:
-        methods = len(names) + (len(comparison.REFERENCES) if settings["references"] else 0)
-        shown = ComparisonProgress(progress, methods * len(settings["seeds"]))
-
-        def done(name: str, model: Any) -> None:
-            shown.done(model)
-            if model is not None:
-                fitted.setdefault(name, model)
-
-        hooks: dict[str, Any] = {"on_start": shown.start, "on_done": done}
-        rows = comparison.compare(data.X, y=data.y, models=names, **hooks, **settings)
+    with shown(console):
+        rows = comparison.compare(data.X, y=data.y, models=names, on_done=keep, **settings)
     failed = [row for row in rows if row.model in names and row.error is not None]
     if len(failed) == len(names):
         msg = f"No model could be fitted. {failed[0].model}: {failed[0].error}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -130,9 +129,11 @@ def fit(
     }
     with interruptible():
         from lognmf.cli import show
+        from lognmf.cli.bars import shown
         from lognmf.cli.folder import check_folder
         from lognmf.cli.large import load_in_blocks, memory_in_bytes
         from lognmf.cli.read import load, reading
+        from lognmf.cli.unfinished import finished
         from lognmf.cli.write import Run, summarize, write_results
         from lognmf.clustering import cluster
 
@@ -157,16 +158,20 @@ def fit(
             _check_clusters(n_clusters, data.X.shape[0])
             show.announce(data, estimator.n_components)
             if grid is None:
-                with show.fit_progress(estimator, name, console):
+                with shown(console):
                     estimator.fit(data.X)
+                groups = cluster(estimator.embedding_, n_clusters, random_state=seed)
             else:
-                tuned = _tune(estimator, grid, data.X, given, n_clusters, console)
-                estimator = tuned.model
-        with worded(OSError), console.status("clustering, drawing and writing"):
-            groups = tuned.labels if tuned else cluster(estimator.embedding_, n_clusters, random_state=seed)
+                tuned = _tune(estimator, grid, data.X, given, n_clusters, folder, console)
+                estimator, groups = tuned.model, tuned.labels
+        with worded(OSError), console.status("drawing and writing"):
             settings["image_shape"] = data.image_shape
-            run = Run(data, estimator, groups, settings, source, context.obj, scaled, tuned)
+            call = context.obj
+            run = Run(
+                data, estimator, groups, settings, source, call.command, scaled, call.seconds, tuning=tuned
+            )
             write_results(folder, run, force=force)
+            finished(folder)
     if tuned is not None:
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")
@@ -191,13 +196,13 @@ def _numbers(components: str) -> range:
 
 def _choose(components: str, ks: range, X: Any, seed: int, console: Console) -> ComponentChoice:
     """Choose the number of parts, with a progress bar, and say why."""
-    from lognmf.cli.show import grid_progress
+    from lognmf.cli.bars import shown
     from lognmf.grid.components import choose_components
 
     if components == "auto":
         ks = range(ks[0], min(ks[-1], *X.shape) + 1)
-    with grid_progress(len(ks), console, "choosing the number of parts") as on_batch:
-        choice = choose_components(X, ks, random_state=seed, on_batch=on_batch)
+    with shown(console):
+        choice = choose_components(X, ks, random_state=seed)
     typer.echo(choice.reason, err=True)
     return choice
 
@@ -250,22 +255,18 @@ def _tune(
     X: Any,
     given: Mapping[str, Any],
     n_clusters: int,
+    folder: Path,
     console: Console,
 ) -> Tuned:
     """Tune the model on X, with a progress bar; ``n_init`` seeds are used, from ``random_state`` on."""
-    from lognmf.cli.show import grid_progress
+    from lognmf.cli.bars import shown
+    from lognmf.cli.unfinished import resumed
     from lognmf.grid.tune import tune
 
     seeds = [(given["random_state"] + i) % 2**32 for i in range(given.get("n_init", _TUNING_SEEDS))]
-    total = math.prod(len(values) for values in grid.values()) * len(seeds)
-    with grid_progress(total, console) as on_batch:
-        return tune(
-            X,
-            estimator.n_components,
-            model=estimator,
-            grid=grid,
-            n_clusters=n_clusters,
-            seeds=seeds,
-            init=estimator.init,
-            on_batch=on_batch,
+    options: Any = {"model": estimator, "grid": grid, "n_clusters": n_clusters, "seeds": seeds}
+    with shown(console):
+        return resumed(
+            folder,
+            lambda store: tune(X, estimator.n_components, init=estimator.init, store=store, **options),
         )

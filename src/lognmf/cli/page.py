@@ -40,7 +40,6 @@ def comparison_page(
     k, clusters = comparison.settings["n_components"], comparison.settings["n_clusters"]
     fitted = [row for row in comparison.rows if row.error is None]
     models = [row for row in fitted if row.model in comparison.models]
-    seconds = sum((row.seconds or 0) * row.seeds for row in fitted)
     return Page(
         f"Methods compared on {comparison.data.name}",
         f"{len(models)} factorisations of the same {n} samples into {k} parts, clustered by k-means on V"
@@ -55,7 +54,7 @@ def comparison_page(
             Highlight(fitted[0].model, "first in the table"),
             *_score(fitted[0]),
             Highlight(f"{n} × {p}", "samples × features"),
-            Highlight(f"{seconds:.1f} s", f"for {sum(row.seeds for row in fitted)} fits"),
+            Highlight(f"{comparison.seconds:.1f} s", f"for {sum(row.seeds for row in fitted)} fits"),
         ),
     )
 

@@ -88,7 +88,7 @@ def reproduce(
                 force=force,
                 fit=fit,
                 pages=page,
-                command=context.obj,
+                command=context.obj.command,
                 say=lambda sentence: console.print(sentence, highlight=False, markup=False, soft_wrap=True),
                 on_piece=on_piece,
             )
@@ -106,11 +106,11 @@ def _progress(console: Console) -> Iterator[Callable[[Any], None] | None]:
     if not console.is_terminal:
         yield None
         return
-    from lognmf.cli.show import bars
-    from lognmf.paper.run import in_words
+    from lognmf.cli.bars import bars
+    from lognmf.progress import in_words
 
-    with bars(console, "left", transient=True) as progress:
-        task = progress.add_task("", total=None, left="")
+    with bars(console) as progress:
+        task = progress.add_task("", total=None, count="", left="")
 
         def on_piece(done: Any) -> None:
             cell = done.piece.cell
@@ -121,6 +121,7 @@ def _progress(console: Console) -> Iterator[Callable[[Any], None] | None]:
                 description=f"{cell.model} on {cell.data.name}",
                 completed=done.done,
                 total=done.total,
+                count=f"{done.done} of {done.total} pieces",
                 left=f"{in_words(done.left)} left",
             )
 

@@ -50,7 +50,8 @@ class Run:
 
     ``settings`` is what the user asked for besides the model's own parameters, ``source`` has the paths
     and hashes of the data, ``command`` is the command line, ``preparation`` says how samples were scaled,
-    ``tuning`` how weights were chosen, and ``tried`` has a row for each clustering that was tried.
+    ``seconds`` how long the user waited, ``tuning`` how weights were chosen, and ``tried`` has a row for each
+    clustering that was tried.
     """
 
     data: Dataset
@@ -60,6 +61,7 @@ class Run:
     source: Mapping[str, Any]
     command: str
     preparation: Preparation
+    seconds: float
     tuning: Tuned | None = None
     tried: Sequence[Mapping[str, Any]] = ()
 
@@ -68,7 +70,7 @@ class Run:
 class Comparison:
     """Models fitted to one data set: their rows, best first, and the estimators by the paper's names.
 
-    ``settings``, ``source`` and ``command`` are those of `Run`.
+    ``settings``, ``source``, ``command`` and ``seconds`` are those of `Run`.
     """
 
     data: Dataset
@@ -77,6 +79,7 @@ class Comparison:
     settings: Mapping[str, Any]
     source: Mapping[str, Any]
     command: str
+    seconds: float
 
 
 # The summary ---------------------------------------------------------------------------
@@ -93,7 +96,8 @@ def summarize_comparison(comparison: Comparison) -> dict[str, Any]:
     """Settings, versions and rows of a comparison, as plain values for strict JSON."""
     models = {name: _recipe(model) for name, model in comparison.models.items()}
     settings = {**comparison.settings, "models": models}
-    return _plain(_origin(comparison) | {"settings": settings, "results": list(map(vars, comparison.rows))})
+    results = {"seconds": comparison.seconds, "results": list(map(vars, comparison.rows))}
+    return _plain(_origin(comparison) | {"settings": settings} | results)
 
 
 def _origin(done: Run | Comparison) -> dict[str, Any]:
@@ -131,7 +135,7 @@ def _results(run: Run) -> dict[str, Any]:
         "objective": model.objective_,
         "iterations": model.n_iter_,
         "stop_reason": model.stop_reason_,
-        "seconds": model.history_["seconds"][-1],
+        "seconds": run.seconds,
         "reconstruction_err": model.reconstruction_err_,
         "sparseness_U": metrics.hoyer_sparseness(model.components_),
         "sparseness_V": metrics.hoyer_sparseness(model.embedding_),

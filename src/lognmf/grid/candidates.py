@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from lognmf.core.parallel import limited
 from lognmf.graph import Graphs
 from lognmf.models.starts import NEIGHBOURS, spectral_clusters
 from lognmf.neighbours import distinct_rows
+from lognmf.progress import say, stage
 
 STARTS = 4
 """Starts of k-means where a clustering is one of several; that of the neighbour graph has ten."""
@@ -101,7 +101,6 @@ class Candidates:
     graphs: Graphs
     n_neighbors: int
     time_limit: float | None = None
-    verbose: int = 0
     found: list[Clustering] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -123,7 +122,8 @@ class Candidates:
         for name, family in FAMILIES.items():
             if not (self.found and self.time_is_up):
                 rng = np.random.RandomState(seed)
-                self.add(name, seed, family(self.X, self.n_clusters, rng, self.graphs, self.n_neighbors))
+                with stage(f"clustering: {name}"):
+                    self.add(name, seed, family(self.X, self.n_clusters, rng, self.graphs, self.n_neighbors))
 
     def add(self, candidate: str, seed: int, labels: np.ndarray) -> Clustering:
         """Judge and keep a clustering; equal samples get the label of the first of them."""
@@ -143,8 +143,7 @@ class Candidates:
         )
         self._last = now
         self.found.append(one)
-        if self.verbose:
-            print(f"{now - self._begin:.1f} s, modularity {one.modularity:.4f}: {candidate}", file=sys.stderr)  # noqa: T201
+        say(f"{now - self._begin:.1f} s, modularity {one.modularity:.4f}: {candidate}")
         return one
 
 

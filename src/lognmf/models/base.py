@@ -208,7 +208,7 @@ class FactorModel(
         try:
             data = check_data(self, X, reset=True, mask=mask)
             with threads_for(data.stand_in, self.n_components * self.n_init):
-                graphs = graphs_of(data, verbose=bool(self.verbose)) if graphs is None else graphs
+                graphs = graphs_of(data) if graphs is None else graphs
                 self._fit_checked(data, graphs, given or {})
         except BaseException:
             # A failed fit keeps n_features_in_ of the previous one.
