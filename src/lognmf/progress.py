@@ -123,17 +123,19 @@ def printed(verbose: int) -> Iterator[None]:
 
 
 class Printer:
-    """Lines on stderr: how far a stage is at most once per second, with ``verbose`` above 1 always."""
+    """Lines on stderr: how far the work is at most once per second, with ``verbose`` above 1 always."""
 
     def __init__(self, verbose: int = 1) -> None:
         self.every = 1.0 if verbose == 1 else 0.0
         self.last = time.perf_counter()
         self.line = ""
         self.begun: set[str] = set()
+        self.depth = 0
 
     def begin(self, stage: Stage) -> None:
-        """Name a stage of unknown length, unless one of that name was before."""
-        if stage.total is None and stage.name not in self.begun:
+        """Name the stage, unless one of that name was before, or its first move will do so."""
+        self.depth += 1
+        if (stage.total is None or self.depth > 1) and stage.name not in self.begun:
             self.begun.add(stage.name)
             self.say(stage.name)
 
@@ -144,13 +146,17 @@ class Printer:
 
     def end(self, stage: Stage) -> None:
         """How far it came, unless that was the last line."""
+        self.depth -= 1
         if stage.failed:
             return
         if stage.total is None:
             if stage.note:
                 self.say(f"{stage.note}, {stage.seconds:.1f} s")
         elif self.line != _position(stage):
-            self._print(stage)
+            if self.depth:
+                self.move(stage)
+            else:
+                self._print(stage)
 
     def say(self, sentence: str) -> None:
         """Print a sentence."""

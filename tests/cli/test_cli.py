@@ -254,7 +254,7 @@ def test_compare_digits(run, here, monkeypatch):
     assert out.splitlines()[-1].startswith(f"Open {here / 'demo' / 'index.html'} in a browser")
     assert len(shown) == 17
     assert "digits: 1797 samples of 64 features, 10 parts" in err
-    assert "39/39 fits" in err
+    assert "39 of 39 fits" in err
 
 
 @blank
@@ -551,7 +551,7 @@ def test_our_own_errors_keep_their_traceback(X, monkeypatch):
 def test_what_is_being_done_is_told(run, here, X):
     code, _, err = run("fit", "x.npy", *QUICK, "--out", "r")
     assert code == 0
-    for words in ("computing the start (nndsvda)", "choosing gamma", "choosing alpha and beta: "):
+    for words in ("computing the start (nndsvda)", "choosing gamma", "choosing alpha and beta"):
         assert words in err
     assert "of at most 20 iterations, objective" in err
     assert summary(here / "r")["settings"]["parameters"]["verbose"] == 0

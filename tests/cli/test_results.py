@@ -35,7 +35,7 @@ def make_run(name="rls-nmf", y=None, seed=0, **more):
     source = {"path": "/somewhere/x.csv", "sha256": "0" * 64}
     data, command = Dataset(X, y, "x", "x", **more), "lognmf fit x.csv -k 2"
     labels = np.arange(12) % 2
-    return Run(data, model, labels, settings, source, command, Preparation(unit=False), 12.5)
+    return Run(data, model, labels, settings, source, command, Preparation(unit=False), seconds=12.5)
 
 
 def rows(path):

@@ -100,7 +100,8 @@ def cluster(
             asked["clusters"] = clusterer.n_clusters_
             found = (clusterer.model_, clusterer.labels_)
             call = context.obj
-            run = Run(data, *found, asked, source, call.command, scaled, call.seconds, tried=clusterer.rows_)
+            more: Any = {"tried": clusterer.rows_, "seconds": call.seconds}
+            run = Run(data, *found, asked, source, call.command, scaled, **more)
             write_results(folder, run, force=force)
             finished(folder)
     Console().print(show.candidates(clusterer.rows_), "")

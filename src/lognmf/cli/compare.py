@@ -107,7 +107,7 @@ def compare(
                 "image_shape": data.image_shape,
             }
             call = context.obj
-            done = Comparison(data, rows, fitted, asked, source, call.command, call.seconds)
+            done = Comparison(data, rows, fitted, asked, source, call.command, seconds=call.seconds)
             write_comparison(folder, done, force=force)
     Console().print(show.ranking(rows))
     for note in show.notes(rows, n_clusters):

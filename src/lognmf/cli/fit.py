@@ -167,9 +167,8 @@ def fit(
         with worded(OSError), console.status("drawing and writing"):
             settings["image_shape"] = data.image_shape
             call = context.obj
-            run = Run(
-                data, estimator, groups, settings, source, call.command, scaled, call.seconds, tuning=tuned
-            )
+            waited = {"seconds": call.seconds}
+            run = Run(data, estimator, groups, settings, source, call.command, scaled, tuned, **waited)
             write_results(folder, run, force=force)
             finished(folder)
     if tuned is not None:

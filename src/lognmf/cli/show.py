@@ -54,7 +54,7 @@ def results(summary: Mapping[str, Any]) -> Table:
 
 def clusters(summary: Mapping[str, Any]) -> Table:
     """The clusters alone."""
-    return _listed(_clusters(summary))
+    return _listed(_clusters(summary) | {"seconds": f"{summary['seconds']:.1f}"})
 
 
 def _clusters(summary: Mapping[str, Any]) -> dict[str, str]:

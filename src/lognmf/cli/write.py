@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,9 +61,9 @@ class Run:
     source: Mapping[str, Any]
     command: str
     preparation: Preparation
-    seconds: float
     tuning: Tuned | None = None
     tried: Sequence[Mapping[str, Any]] = ()
+    seconds: float = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Comparison:
     settings: Mapping[str, Any]
     source: Mapping[str, Any]
     command: str
-    seconds: float
+    seconds: float = field(kw_only=True)
 
 
 # The summary ---------------------------------------------------------------------------
