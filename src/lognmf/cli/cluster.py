@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from lognmf.cli import options
+from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
 from lognmf.reading import printable
@@ -21,19 +22,25 @@ def cluster(
     file: options.File,
     clusters: Annotated[
         str,
-        typer.Option(
-            "--clusters", "-k", metavar="K|auto", help="Number of clusters; auto chooses one, up to 30."
+        option(
+            "Model",
+            "--clusters",
+            "-k",
+            metavar="K|auto",
+            help="Number of clusters; auto chooses one, up to 30.",
         ),
     ],
     effort: Annotated[
-        str, typer.Option(help="quick makes one fit; grid also tries many weights, from three seeds.")
+        str, option("Fit", help="quick makes one fit; grid also tries many weights, from three seeds.")
     ] = "quick",
     model: Annotated[
-        str, typer.Option(help=f"The model that goes with the clusters, one of {options.MODEL_NAMES}.")
+        str, option("Model", help=f"The model that goes with the clusters, one of {options.MODEL_NAMES}.")
     ] = "ls-nmf",
-    n_neighbors: Annotated[int, typer.Option("--neighbors", help="Neighbours per sample in the graph.")] = 5,
+    n_neighbors: Annotated[
+        int, option("Model", "--neighbors", help="Neighbours per sample in the graph.")
+    ] = 5,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Try nothing new after this time.")
+        float | None, option("Fit", metavar="SECONDS", help="Try nothing new after this time.")
     ] = None,
     seed: options.Seed = 0,
     labels: options.Labels = None,
@@ -46,11 +53,12 @@ def cluster(
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-clusters")
+        Path | None,
+        option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-clusters"),
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Cluster the samples of a data matrix without labels and write a result folder.
+    """Cluster samples without labels and write a result folder.
 
     Spectral clusterings, k-means and the codes of a factorisation are compared by the modularity of the
     neighbour graph, and the best is kept. True labels, if given, are used for scores only.

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from lognmf.cli import options
+from lognmf.cli.help import option
 from lognmf.cli.options import OPTIONS, interruptible, worded
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
@@ -36,7 +37,8 @@ def fit(
     file: options.File,
     components: Annotated[
         str,
-        typer.Option(
+        option(
+            "Model",
             "--components",
             "-k",
             "--k",
@@ -46,44 +48,46 @@ def fit(
         ),
     ],
     clusters: options.Clusters = None,
-    model: Annotated[str, typer.Option(help=f"One of {options.MODEL_NAMES}.")] = "rls-nmf",
-    alpha: Annotated[float | None, typer.Option(help="Weight of the sparsity of the parts.")] = None,
-    beta: Annotated[float | None, typer.Option(help="Weight of the sparsity of the codes.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="Weight of the outlier part.")] = None,
-    lam: Annotated[float | None, typer.Option(help="Weight of the neighbour graph.")] = None,
+    model: Annotated[str, option("Model", help=f"One of {options.MODEL_NAMES}.")] = "rls-nmf",
+    alpha: Annotated[float | None, option("Model", help="Weight of the sparsity of the parts.")] = None,
+    beta: Annotated[float | None, option("Model", help="Weight of the sparsity of the codes.")] = None,
+    gamma: Annotated[float | None, option("Model", help="Weight of the outlier part.")] = None,
+    lam: Annotated[float | None, option("Model", help="Weight of the neighbour graph.")] = None,
     penalty: Annotated[
-        str | None, typer.Option(help=f"Sparsity penalty, one of {', '.join(PENALTIES)}.")
+        str | None, option("Model", help=f"Sparsity penalty, one of {', '.join(PENALTIES)}.")
     ] = None,
     loss: Annotated[
-        str | None, typer.Option(help=f"Data term, one of {', '.join(LOSSES)} (for counts and text).")
+        str | None, option("Model", help=f"Data term, one of {', '.join(LOSSES)} (for counts and text).")
     ] = None,
     row_norm: Annotated[
-        str | None, typer.Option(help=f"Norm of the outlier part, one of {', '.join(ROW_NORMS)}.")
+        str | None, option("Model", help=f"Norm of the outlier part, one of {', '.join(ROW_NORMS)}.")
     ] = None,
     n_neighbors: Annotated[
-        int | None, typer.Option("--neighbors", help="Neighbours per sample in the graph.")
+        int | None, option("Model", "--neighbors", help="Neighbours per sample in the graph.")
     ] = None,
-    init: Annotated[str | None, typer.Option(help=f"Initialisation, one of {', '.join(_STARTS)}.")] = None,
+    init: Annotated[str | None, option("Fit", help=f"Initialisation, one of {', '.join(_STARTS)}.")] = None,
     n_init: options.Restarts = None,
     solver: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Fit",
             help=f"One of {', '.join(SOLVERS)}. mu makes multiplicative updates; cd is coordinate descent, "
-            "which gives exact zeros."
+            "which gives exact zeros.",
         ),
     ] = None,
     unit_components: Annotated[
         bool | None,
-        typer.Option("--unit-components/--free-components", help="Parts of unit norm, or of any norm."),
+        option("Model", "--unit-components/--free-components", help="Parts of unit norm, or of any norm."),
     ] = None,
     max_iter: options.MaxIter = None,
     tol: Annotated[
-        float | None, typer.Option(help="Stop when the relative decrease per iteration is below this.")
+        float | None, option("Fit", help="Stop when the relative decrease per iteration is below this.")
     ] = None,
     seed: options.Seed = 0,
     tune: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Fit",
             "--tune",
             help="Choose the weights without labels. --restarts is then the number of seeds per setting, "
             f"by default {_TUNING_SEEDS}.",
@@ -100,22 +104,25 @@ def fit(
     resize: options.Resize = None,
     memory: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Data",
             metavar="SIZE",
             help="Read npy, zarr, h5, h5ad and parquet files larger than this in blocks of rows.",
             show_default="half of the memory",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL")
+        Path | None,
+        option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL"),
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Factorise a data matrix, cluster its samples and write a result folder.
+    """Factorise a data matrix and write a result folder.
 
-    Options that are not given keep the model's defaults. --tune chooses the weights that are not
-    given. Without --init it uses the spectral initialisation where the model has it; with that
-    initialisation it also chooses the number of iterations, unless --max-iter is given.
+    The folder has parts, codes, clusters of the samples, pictures and the model. Options that are not
+    given keep the model's defaults. --tune chooses the weights that are not given. Without --init it uses
+    the spectral initialisation where the model has it; with that initialisation it also chooses the
+    number of iterations, unless --max-iter is given.
     """
     asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}

@@ -82,6 +82,7 @@ def _app() -> Any:
     from lognmf.cli.cluster import cluster
     from lognmf.cli.compare import compare
     from lognmf.cli.fit import fit
+    from lognmf.cli.help import HelpfulCommand
     from lognmf.cli.reproduce import reproduce
 
     def show_version(asked: bool) -> None:
@@ -96,9 +97,10 @@ def _app() -> Any:
     ) -> None:
         """Sparse, graph-regularised, robust nonnegative matrix factorisation."""
 
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
+    plain: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+    app = typer.Typer(no_args_is_help=True, **plain)
     app.callback()(lognmf)
     for command in (fit, cluster, transform, predict, compare, reproduce):
-        app.command()(command)
+        app.command(cls=HelpfulCommand)(command)
     app.add_typer(data.app(), name="data")
     return app

@@ -21,7 +21,6 @@ from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY, new_folder
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
-from lognmf.grid.select import standings
 from lognmf.persistence import save_model
 from lognmf.report import write_page
 from lognmf.report.environment import machine, versions
@@ -191,8 +190,7 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
         }
         if tuning is not None:
             tables["tuning"] = _columns(tuning.rows)
-            ranked = standings(tuning.rows, tuning.by)
-            figures["sensitivity"] = plots.sensitivity(tuning.rows, tuning.by, ranked=ranked)
+            figures["sensitivity"] = plots.sensitivity(tuning)
         if run.tried:
             tables["candidates"] = _columns(run.tried)
         _write(fresh, tables, figures, summarize(run))

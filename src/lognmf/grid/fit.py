@@ -31,6 +31,7 @@ from lognmf.grid.plan import (
     place,
     same_problems,
 )
+from lognmf.grid.select import standings
 from lognmf.grid.store import RowStore
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
@@ -67,6 +68,10 @@ class GridResult:
         model.random_state = seed
         model._fit(self._samples, graphs=self._graphs)
         return model
+
+    def standings(self, by: str = "normalized_cut") -> list[dict[str, Any]]:
+        """The settings, best first by a criterion of `select`, with score and means over the seeds."""
+        return standings(self.rows, by)
 
     def to_pandas(self) -> Any:
         """The rows as a pandas data frame."""

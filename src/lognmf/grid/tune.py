@@ -18,7 +18,7 @@ from lognmf.core.arrays import to_numpy
 from lognmf.grid.fit import Choose, all_at_once, fit_rounds
 from lognmf.grid.keys import key_of
 from lognmf.grid.plan import Pair, check_model
-from lognmf.grid.select import CRITERIA, Choice, best_row, select
+from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
 from lognmf.parameters import check_choice
 from lognmf.progress import OnBatch, printed
 
@@ -77,6 +77,10 @@ class Tuned:
     labels: np.ndarray = field(repr=False)
     by: str
     grid: Any = field(repr=False)
+
+    def standings(self, by: str | None = None) -> list[dict[str, Any]]:
+        """The settings, best first by the criterion or another one, with score and means over the seeds."""
+        return standings(self.rows, self.by if by is None else by)
 
 
 def tune(
