@@ -79,7 +79,9 @@ def test_refusals(whole, holes):
     with pytest.raises(TypeError, match="sparse X does not store are zeros"):
         model.impute(sp.csr_array(whole))
     holes[7] = np.nan
-    with pytest.raises(ValueError, match=r"1 samples have no known entry .*row 7\): drop them"):
+    with pytest.raises(
+        ValueError, match=r"samples without a known entry \(1, the first is row 7\).*drop them"
+    ):
         model.impute(holes)
     with pytest.raises(ValueError, match="14 features"):
         model.impute(holes[:, 1:])
@@ -88,5 +90,7 @@ def test_refusals(whole, holes):
 def test_features_of_which_nothing_is_known_are_told(holes):
     holes[:, [4, 6]] = np.nan
     for model in (WeightedNMF(2, max_iter=5), LogSparseNMF(2, max_iter=5)):
-        with pytest.warns(UserWarning, match=r"2 features of X have no known entry .*column 4\): drop them"):
+        with pytest.warns(
+            UserWarning, match=r"without a known entry \(2, the first is column 4\): drop them"
+        ):
             model.fit(holes)

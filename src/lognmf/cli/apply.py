@@ -87,7 +87,7 @@ def predict(
             known, new = read_data(results / SAMPLES).X, check_samples(model, X, reset=False).X
         else:
             known, new = model.embedding_, model.transform(X)
-        _write(target, names, {"cluster": vote(alike(new, known), known, _clusters(results))}, force=force)
+        _write(target, names, {"cluster": vote(alike(new, known), known, clusters(results))}, force=force)
     typer.echo(f"The clusters are in {printable(str(target))}")
 
 
@@ -122,7 +122,7 @@ def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, An
     return model, preparation(X), data.sample_names
 
 
-def _clusters(results: Path) -> np.ndarray:
+def clusters(results: Path) -> np.ndarray:
     """The clusters of the samples of the fit."""
     from pyarrow import csv as arrow_csv
     from pyarrow import parquet

@@ -114,4 +114,8 @@ def cluster(
             finished(folder)
     Console().print(show.candidates(clusterer.rows_), "")
     Console().print(show.clusters(summarize(run)["results"]))
+    if data.feature_names is not None:
+        Console(markup=False, highlight=False).print(
+            "", show.parts(clusterer.model_, data.feature_names), sep="\n"
+        )
     typer.echo(f"Results are in {printable(str(folder))}")

@@ -13,12 +13,12 @@ from lognmf import datasets
 from lognmf.cli import options
 from lognmf.cli.help import HelpfulCommand, option
 from lognmf.cli.options import interruptible, worded
+from lognmf.cli.plot import FIGURES
 from lognmf.datasets import places
 from lognmf.datasets.registry import Entry, find
 from lognmf.files import fingerprint
 from lognmf.reading import printable
 
-_FIGURES = (".png", ".pdf", ".svg")
 _OTHER_HASH = "the file here has another one: replace it"
 Name = Annotated[
     str, typer.Argument(rich_help_panel="Data", metavar="NAME", help=f"One of {', '.join(datasets.NAMES)}.")
@@ -114,7 +114,7 @@ def show(
         from lognmf.files import check_new, new_file
 
         target = check_new(out or f"{Path(data).resolve().stem}-samples.png", force=force)
-        if target.suffix.lower() not in _FIGURES:
+        if target.suffix.lower() not in FIGURES:
             msg = f"--out must end in .png, .pdf or .svg; got {target.name}."
             raise ValueError(msg)
         drawn = read(data, reading(context))

@@ -182,6 +182,8 @@ def fit(
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")
     Console().print(show.results(summarize(run)["results"]))
+    if data.feature_names is not None:
+        Console(markup=False, highlight=False).print("", show.parts(estimator, data.feature_names), sep="\n")
     typer.echo(f"Results are in {printable(str(folder))}")
 
 

@@ -83,6 +83,7 @@ def _app() -> Any:
     from lognmf.cli.compare import compare
     from lognmf.cli.fit import fit
     from lognmf.cli.help import HelpfulCommand
+    from lognmf.cli.plot import plot
     from lognmf.cli.reproduce import reproduce
 
     def show_version(asked: bool) -> None:
@@ -100,7 +101,7 @@ def _app() -> Any:
     plain: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
     app = typer.Typer(no_args_is_help=True, **plain)
     app.callback()(lognmf)
-    for command in (fit, cluster, transform, predict, compare, reproduce):
+    for command in (fit, cluster, transform, predict, plot, compare, reproduce):
         app.command(cls=HelpfulCommand)(command)
     app.add_typer(data.app(), name="data")
     return app

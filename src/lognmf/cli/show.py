@@ -25,6 +25,9 @@ _CRITERIA = {
 _ELSEWHERE = ("start", "purity")
 """Columns of a comparison that do not fit on the screen; the page has them."""
 
+_TOP, _MOST_PARTS = 5, 30
+"""Features of a part that are shown, and parts."""
+
 _BEST = 5
 """Settings of a grid that are shown, besides the worst."""
 
@@ -69,6 +72,14 @@ def _listed(values: Mapping[str, str]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     for key, value in values.items():
         table.add_row(key.replace("nmi", "NMI"), value)
+    return table
+
+
+def parts(model: Any, names: Sequence[str]) -> Table:
+    """The features of the largest weight in every part."""
+    table = Table("part", "largest features", box=None, pad_edge=False)
+    for number, top in enumerate(model.top_features(_TOP, names)[:_MOST_PARTS]):
+        table.add_row(str(number), ", ".join(top), style=None)
     return table
 
 

@@ -78,8 +78,8 @@ def _check_some_known(M: np.ndarray) -> None:
     unknown = np.flatnonzero(~(M > 0).any(axis=1))
     if unknown.size:
         msg = (
-            f"{unknown.size} samples have no known entry to fill the others from (the first is row "
-            f"{unknown[0]}): drop them."
+            f"X has samples without a known entry ({unknown.size}, the first is row {unknown[0]}), so there "
+            "is nothing to fill them from: drop them."
         )
         raise ValueError(msg)
 
@@ -93,6 +93,6 @@ def unknown_features(data: Any) -> str | None:
     if not unknown.size:
         return None
     return (
-        f"{unknown.size} features of X have no known entry (the first is column {unknown[0]}): drop them, "
-        "since their weights in the parts mean nothing."
+        f"X has features without a known entry ({unknown.size}, the first is column {unknown[0]}): drop "
+        "them, since their weights in the parts mean nothing."
     )
