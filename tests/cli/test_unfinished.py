@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,7 +62,9 @@ def test_a_second_call_goes_on(here, arguments):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "r.unfinished.db: run the command again to go on" in err
+    assert re.search(
+        r"interrupted; \d+ fits are kept in .*r.unfinished.db: run the command again to go on", err
+    )
     assert "Traceback" not in err
     assert sorted(path.name for path in here.iterdir()) == ["r.unfinished.db", "whole", "x.npy"]
 
@@ -78,6 +81,16 @@ def test_a_second_call_goes_on(here, arguments):
     for folder in ("r", "whole"):
         settings = json.loads((here / folder / "summary.json").read_text())["settings"]
         assert "unfinished" not in json.dumps(settings)
+
+
+def test_without_a_finished_fit_nothing_is_kept(here):
+    with start(FIT) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "interrupted, nothing written" in err
+    assert [path.name for path in here.iterdir()] == ["x.npy"]
 
 
 @pytest.mark.usefixtures("no_pictures")

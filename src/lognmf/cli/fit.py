@@ -127,13 +127,8 @@ def fit(
     asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
     name = model.lower()
-    settings: dict[str, Any] = {
-        "model": name,
-        "seed": seed,
-        "normalize": normalize,
-        "scale_features": scale_features,
-        "labels": labels,
-    }
+    settings: dict[str, Any] = {"model": name, "seed": seed, "normalize": normalize, "labels": labels}
+    settings["scale_features"] = scale_features
     with interruptible():
         from lognmf.cli import show
         from lognmf.cli.bars import shown
@@ -153,8 +148,7 @@ def fit(
             large = load_in_blocks(file, reading(context), memory_in_bytes(memory))
             if large is not None and (len(ks) > 1 or tune or not estimator._blocks):
                 asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
-                msg = f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory."
-                raise ValueError(msg)
+                raise _needs_memory(asked_for, file)
             data, source, scaled = large or load(file, reading(context), [estimator])
             if len(ks) > 1:
                 choice = _choose(components, ks, data.X, seed, console)
@@ -185,6 +179,10 @@ def fit(
     if data.feature_names is not None:
         Console(markup=False, highlight=False).print("", show.parts(estimator, data.feature_names), sep="\n")
     typer.echo(f"Results are in {printable(str(folder))}")
+
+
+def _needs_memory(asked_for: str, file: str) -> ValueError:
+    return ValueError(f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory.")
 
 
 def _numbers(components: str) -> range:

@@ -10,7 +10,7 @@ from typing import TypeVar
 import typer
 
 from lognmf.cli.main import Stopped
-from lognmf.grid.store import OtherRunError
+from lognmf.grid.store import OtherRunError, stored_rows
 from lognmf.progress import say
 from lognmf.reading import printable
 
@@ -35,9 +35,11 @@ def resumed(folder: Path, work: Callable[[Path], Result]) -> Result:
             store.unlink()
             return work(store)
     except (KeyboardInterrupt, Stopped) as stop:
-        if not store.exists():
+        kept = stored_rows(store) if store.exists() else 0
+        if not kept:
+            store.unlink(missing_ok=True)
             raise
-        typer.echo(f"interrupted; fits are kept in {where}: run the command again to go on", err=True)
+        typer.echo(f"interrupted; {kept} fits are kept in {where}: run the command again to go on", err=True)
         raise typer.Exit(128 + next(iter(stop.args), signal.SIGINT)) from None
 
 

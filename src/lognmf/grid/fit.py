@@ -235,17 +235,11 @@ def fit_rounds(
     repetitions = same_problems(estimator, pairs)
     list(batches(estimator, pairs, repetitions, data.X, memory))  # refuses too little memory
     most = None if store is None or is_torch(data.X) else STORED_AT_ONCE
-    ledger = None
+    ledger, cached = None, {}
     if store is not None:
         about = describe(estimator, data, names, n_clusters, classes, graph)
         ledger = RowStore(store, about, any_version=any_version)
-        for remark in ledger.remarks():
-            warnings.warn(remark, stacklevel=2)
-    cached = {} if ledger is None else ledger.rows()
-    for leader, others in repetitions.items():
-        if keys[leader] in cached:
-            for j in others:
-                cached.setdefault(keys[j], copied(cached[keys[leader]], pairs[j]))
+        cached = _known_rows(ledger, pairs, keys, repetitions)
     with printed(verbose), stage("fitting the grid", len(pairs), "fits", on_batch=on_batch) as progress:
         run = Run(estimator, data, graphs, classes, n_clusters)
         missing = [i for i in repetitions if keys[i] not in cached]
@@ -281,3 +275,17 @@ def fit_rounds(
             progress.move(len(pairs))
     places = sorted(rows)
     return GridResult([rows[i] for i in places], estimator, samples, [pairs[i] for i in places], graphs)
+
+
+def _known_rows(
+    ledger: RowStore, pairs: list[Pair], keys: list[str], repetitions: Mapping[int, Sequence[int]]
+) -> dict[str, dict[str, Any]]:
+    """Rows that a store holds, also of pairs that are the same problem as one in it."""
+    for remark in ledger.remarks():
+        warnings.warn(remark, stacklevel=3)
+    known = ledger.rows()
+    for leader, others in repetitions.items():
+        if keys[leader] in known:
+            for j in others:
+                known.setdefault(keys[j], copied(known[keys[leader]], pairs[j]))
+    return known

@@ -75,6 +75,12 @@ class RowStore:
             file.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", values)
 
 
+def stored_rows(path: Path) -> int:
+    """Number of rows in a store, whoever may use them."""
+    with opened(path) as file:
+        return int(file.execute("SELECT count(*) FROM rows").fetchone()[0])
+
+
 # What any store does ---------------------------------------------------------------------
 
 
