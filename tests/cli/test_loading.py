@@ -31,7 +31,7 @@ def test_a_sparse_matrix_turned(tmp_path):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no file .*: give a csv"):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*: give a csv"):
         load_data(tmp_path / "none.csv")
 
 
