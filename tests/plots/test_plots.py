@@ -290,3 +290,10 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r'Plots need matplotlib: run pip install "lognmf\[plots\]"'):
         draw()
+
+
+def test_what_was_not_tried_is_told():
+    rows = grid_rows(lambda lam, beta: lam * beta, lam=(1.0, 2.0), beta=(1.0, 3.0))
+    assert not any("not tried" in text for text in texts(sensitivity(rows)))
+    some = [row for row in rows if (row["lam"], row["beta"]) != (2.0, 3.0)]
+    assert any("grey: not tried" in text for text in texts(sensitivity(some)))

@@ -267,10 +267,12 @@ def _tune(
     """Tune the model on X, with a progress bar; ``n_init`` seeds are used, from ``random_state`` on."""
     from lognmf.cli.bars import shown
     from lognmf.cli.unfinished import resumed
-    from lognmf.grid.tune import tune
+    from lognmf.grid.tune import default_grid, tune
 
     seeds = [(given["random_state"] + i) % 2**32 for i in range(given.get("n_init", _TUNING_SEEDS))]
-    options: Any = {"model": estimator, "grid": grid, "n_clusters": n_clusters, "seeds": seeds}
+    # As tune does by default: of the whole grid only the best third of the weights is fitted to the end.
+    tried = None if grid == default_grid(estimator) else grid
+    options: Any = {"model": estimator, "grid": tried, "n_clusters": n_clusters, "seeds": seeds}
     with shown(console):
         return resumed(
             folder,

@@ -109,8 +109,13 @@ def sensitivity(result: Any, by: str | None = None, *, ranked: Rows | None = Non
         axes.set_xlabel(_AXES.get(axis, axis))
     if others:
         all_axes[0].set_ylabel(_AXES.get(others[0], others[0]))
-    dashes = any(np.isnan(place[panel]) for place in ranked for panel in SHOWN[by])
-    story = _story(ranked[0], rows, sorted(others[1:]), dashes=dashes)
+    remarks = []
+    if any(np.isnan(place[panel]) for place in ranked for panel in SHOWN[by]):
+        remarks.append("no balance where the cut is too large")
+    cells = ({axis: x, others[0]: y} for x in values[axis] for y in values[others[0]]) if others else ()
+    if not all(_best(ranked, cell) for cell in cells):
+        remarks.append("grey: not tried")
+    story = _story(ranked[0], rows, sorted(others[1:]), remarks)
     figure.suptitle(story, fontsize=10, color=DARK, x=0.012, ha="left")
     return figure
 
@@ -237,16 +242,14 @@ def _wider(places: Sequence[float], *, log: bool) -> tuple[float, float]:
     return (low / room, high * room) if log else (low - room, high + room)
 
 
-def _story(best: Mapping[str, Any], rows: Rows, hidden: Sequence[str], *, dashes: bool) -> str:
+def _story(best: Mapping[str, Any], rows: Rows, hidden: Sequence[str], remarks: Sequence[str]) -> str:
     """The heading: what is marked, and what the numbers are."""
     setting = ", ".join(f"{name} {_word(value)}" for name, value in _parameters(best).items())
     seeds = len({row["seed"] for row in rows})
     lines = [f"Mean over {seeds} seeds" if seeds > 1 else "One seed"]
     if hidden:
         lines.append(f"each cell with its best {' and '.join(hidden)}")
-    if dashes:
-        lines.append("no balance where the cut is too large")
-    return f"Chosen (orange): {setting}\n{', '.join(lines)}"
+    return f"Chosen (orange): {setting}\n{', '.join([*lines, *remarks])}"
 
 
 def _word(value: Any) -> str:
