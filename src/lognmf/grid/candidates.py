@@ -101,16 +101,17 @@ class Candidates:
     graphs: Graphs
     n_neighbors: int
     time_limit: float | None = None
+    began: float = field(default_factory=time.perf_counter)
     found: list[Clustering] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._begin = self._last = time.perf_counter()
+        self._last = self.began
         self._first, self._group = distinct_rows(self.X)
 
     @property
     def time_is_up(self) -> bool:
         """Whether the time limit, if any, has passed."""
-        return self.time_limit is not None and time.perf_counter() - self._begin > self.time_limit
+        return self.time_limit is not None and time.perf_counter() - self.began > self.time_limit
 
     @property
     def best(self) -> Clustering:
@@ -143,7 +144,7 @@ class Candidates:
         )
         self._last = now
         self.found.append(one)
-        say(f"{now - self._begin:.1f} s, modularity {one.modularity:.4f}: {candidate}")
+        say(f"{now - self.began:.1f} s, modularity {one.modularity:.4f}: {candidate}")
         return one
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -183,6 +184,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
 
     def _fit(self, samples: Samples, graphs: Graphs | None = None) -> Self:
         """The fit itself, on data that were read; ``graphs`` are those of the same samples in NumPy."""
+        began = time.perf_counter()
         estimator = self._estimator()
         data = check_samples(self, samples, reset=True)
         if not isinstance(self.n_clusters, str):
@@ -202,7 +204,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         k = self.n_clusters_ = self._number(graphs, n_neighbors, seeds[0])
         estimator.set_params(n_components=k)
         estimator._check_data(samples.data, graphs)
-        candidates = Candidates(known, k, graphs, n_neighbors, self.time_limit)
+        candidates = Candidates(known, k, graphs, n_neighbors, self.time_limit, began)
         for seed in seeds:
             candidates.add_families(seed)
         chosen = candidates.best
