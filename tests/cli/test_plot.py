@@ -1,5 +1,7 @@
 """``lognmf plot``: pictures of models and result folders."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -78,6 +80,26 @@ def test_what_is_drawn_by_default(run, shelf, tmp_path, drawn):
 def test_the_sensitivity_is_that_of_the_fit(run, shelf, tmp_path):
     assert run("plot", shelf / "fit", "--what", "sensitivity", "--out", tmp_path / "s.png")[0] == 0
     assert (tmp_path / "s.png").read_bytes() == (shelf / "fit" / "sensitivity.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "what"),
+    [
+        ("summary.json", "{", "parts"),
+        ("summary.json", "[1]", "parts"),
+        ("summary.json", "{}", "sensitivity"),
+        ("tuning.csv", "a,b\n1", "sensitivity"),
+        ("tuning.csv", "a,b\n1,2", "sensitivity"),
+    ],
+)
+def test_damaged_folders(run, shelf, tmp_path, file, content, what):
+    folder = tmp_path / "damaged"
+    shutil.copytree(shelf / "fit", folder)
+    (folder / file).write_text(content)
+    code, out, err = run("plot", folder, "--what", what, "--out", tmp_path / "p.png")
+    assert (code, out) == (2, "")
+    assert "cannot be read as" in err
+    assert len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import typer
 from lognmf.cli import options
 from lognmf.cli.apply import clusters
 from lognmf.cli.folder import MODEL, PREPARATION, SUMMARY
+from lognmf.cli.formats import parsing
 from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.files import check_new, new_file
@@ -37,7 +38,10 @@ class Saved:
     def summary(self) -> dict[str, Any]:
         """The summary of a result folder; empty for a model file."""
         file = self.path / SUMMARY
-        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        if not file.is_file():
+            return {}
+        with parsing(file):
+            return dict(json.loads(file.read_text(encoding="utf-8")))
 
     @property
     def model(self) -> Any:
@@ -89,8 +93,10 @@ def _sensitivity(saved: Saved) -> Figure:
     file = saved.path / "tuning.csv"
     if not file.is_file():
         raise saved.lacks(file.name, "lognmf fit --tune writes one")
-    rows, by = csv.read_csv(file).to_pylist(), saved.summary["tuning"]["criterion"]
-    return plots.sensitivity(rows, by, ranked=standings(rows, by))
+    with parsing(file):
+        rows, by = csv.read_csv(file).to_pylist(), saved.summary["tuning"]["criterion"]
+        ranked = standings(rows, by)
+    return plots.sensitivity(rows, by, ranked=ranked)
 
 
 def _comparison(saved: Saved) -> Figure:
