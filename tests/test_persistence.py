@@ -13,7 +13,16 @@ from sklearn.base import clone
 from sklearn.decomposition import NMF
 from sklearn.exceptions import NotFittedError
 
-from lognmf import MODELS, LogSparseNMF, PlainNMF, RobustLogSparseNMF, knn_graph, load_model, save_model
+from lognmf import (
+    MODELS,
+    LogSparseNMF,
+    NMFClustering,
+    PlainNMF,
+    RobustLogSparseNMF,
+    knn_graph,
+    load_model,
+    save_model,
+)
 from lognmf.persistence import _checksum
 
 ESTIMATORS = [LogSparseNMF, RobustLogSparseNMF]
@@ -483,3 +492,20 @@ def test_every_model_is_what_its_file_must_hold(tmp_path, X, cls):
     loaded = load_model(save_model(model, tmp_path / "model.npz"))
     assert_same(model.components_, loaded.components_)
     assert_same(model.embedding_, loaded.embedding_)
+
+
+def test_a_pipeline_and_a_clusterer_are_refused_with_advice(tmp_path, X):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Normalizer
+
+    pipeline = make_pipeline(Normalizer(), PlainNMF(2, max_iter=5)).fit(X)
+    with pytest.raises(
+        TypeError, match=r"got Pipeline\. Save its last step, pipeline\[-1\]; the others need"
+    ):
+        save_model(pipeline, tmp_path / "p")
+    clusterer = NMFClustering(2, random_state=0).fit(X)
+    with pytest.raises(TypeError, match=r"got NMFClustering\. Save its factorisation, clusterer\.model_\."):
+        save_model(clusterer, tmp_path / "c")
+    assert list(tmp_path.iterdir()) == []
+    save_model(pipeline[-1], tmp_path / "p")
+    save_model(clusterer.model_, tmp_path / "c")

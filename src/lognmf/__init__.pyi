@@ -2,6 +2,7 @@ from . import datasets as datasets
 from . import metrics as metrics
 from . import noise as noise
 from . import plots as plots
+from .cli.loading import load_data as load_data
 from .clustering import cluster as cluster
 from .comparison import compare as compare
 from .core.arrays import to_device as to_device

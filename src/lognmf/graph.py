@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -23,6 +21,7 @@ from lognmf.core.arrays import (
 )
 from lognmf.neighbours import METHODS, Neighbours, find_neighbours
 from lognmf.parameters import check_choice, check_integer, check_sparse
+from lognmf.progress import stage
 
 SEARCHES = {"knn": "auto", "exact": "exact", "approximate": "approximate"}
 """Names of built graphs, and how their neighbours are found."""
@@ -130,8 +129,7 @@ class Graphs:
     """The graphs of one data set, each built or checked once and handed on.
 
     ``known`` holds neighbour graphs that are at hand, by their number of neighbours. ``graph`` is what "knn"
-    stands for: a name in `SEARCHES`, or a graph that a user gave. With ``verbose`` a line says how neighbours
-    were found.
+    stands for: a name in `SEARCHES`, or a graph that a user gave.
     """
 
     def __init__(
@@ -140,11 +138,9 @@ class Graphs:
         known: Mapping[int, sp.csr_array] | None = None,
         *,
         graph: Any = "knn",
-        verbose: bool = False,
     ) -> None:
         self.X = X
         self.graph = graph
-        self.verbose = verbose
         self._known = {self._possible(count): W for count, W in (known or {}).items()}
         self._knn: dict[tuple[int, str], sp.csr_array] = {}
         self._found: dict[str, tuple[int, Neighbours]] = {}  # the most so far, and how many were asked for
@@ -178,19 +174,16 @@ class Graphs:
         """The neighbours of every sample; a search for many serves for fewer."""
         graph, count = self._meant(graph), self._possible(n_neighbors)
         if graph not in self._found or self._found[graph][0] < count:
-            began = time.perf_counter()
-            self._found[graph] = count, find_neighbours(self._samples, count, SEARCHES[graph])
-            if self.verbose:
-                self._tell(self._found[graph][1], time.perf_counter() - began)
+            samples = f"{count} neighbours of {self.X.shape[0]} samples"
+            with stage(f"finding {samples}") as search:
+                found = find_neighbours(self._samples, count, SEARCHES[graph])
+                how = "exactly" if found.recall == 1 else f"approximately (recall {found.recall:.3f})"
+                search.note = f"{samples} found {how}"
+            self._found[graph] = count, found
         return self._found[graph][1].fewer(count)
 
     def _meant(self, graph: Any) -> Any:
         return self.graph if isinstance(graph, str) and graph == "knn" else graph
-
-    def _tell(self, found: Neighbours, seconds: float) -> None:
-        how = "exactly" if found.recall == 1 else f"approximately (recall {found.recall:.3f})"
-        n, k = len(found.group), found.nearest.shape[1]
-        print(f"{k} neighbours of {n} samples found {how}, {seconds:.1f} s", file=sys.stderr)  # noqa: T201
 
     @functools.cached_property
     def _samples(self) -> Any:

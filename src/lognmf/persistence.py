@@ -70,7 +70,12 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
             f"got {type(model).__name__}."
         )
         if isinstance(model, Pipeline):
-            msg += " Save its last step, pipeline[-1], and make the others anew: they need pickle."
+            msg += (
+                " Save its last step, pipeline[-1]; the others need pickle, or to be fitted again to the "
+                "same data."
+            )
+        elif hasattr(model, "model_"):
+            msg += " Save its factorisation, clusterer.model_."
         raise TypeError(msg)
     check_is_fitted(model)
     path = Path(path)

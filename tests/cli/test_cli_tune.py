@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lognmf import load_model, metrics, tune
+from lognmf import GraphNMF, load_model, metrics, tune
 from lognmf.cli import show as screen
 from lognmf.cli.folder import FILES
 from lognmf.grid.tune import ITERATIONS, WEIGHTS
@@ -57,7 +57,7 @@ def test_the_folder_tells_what_was_tried_and_chosen(run, here):
     assert "the best and the worst of 15 settings" in out
     assert places(out) == ["1.", "2.", "3.", "4.", "5.", "15."]
     assert f"{tuning['score']:.4f}" in out
-    assert "45/45 fits" in err
+    assert "45 of 45 fits" in err
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -84,6 +84,15 @@ def test_given_weights_stay_and_iterations_are_chosen(run, here):
     assert {row["lam"] for row in rows} == {"10.0"}
     assert summary["settings"]["parameters"]["lam"] == 10
     assert places(out) == ["1.", "2.", "3.", "4.", "5."]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_whole_grid_is_fitted_as_tune_does(run, here):
+    assert run("fit", "x.npy", "-k", 3, "--model", "gnmf", "--tune", "--restarts", 1, "--out", "r")[0] == 0
+    summary, rows = read(here / "r")
+    tuned = tune(np.load("x.npy"), 3, model=GraphNMF(), seeds=[0])
+    assert len(rows) == len(tuned.rows) < 25, "only the best weights go on to many iterations"
+    assert summary["tuning"]["setting"] == tuned.setting
 
 
 def test_a_bare_start_is_called_one():

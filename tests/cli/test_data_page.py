@@ -1,5 +1,6 @@
-"""Every command of docs/data.md, run on data of its kind."""
+"""Every command and every example of docs/data.md, run on data of its kind."""
 
+import ast
 import gzip
 import re
 import shlex
@@ -16,9 +17,13 @@ import scipy.io
 import scipy.sparse as sp
 import zarr
 from PIL import Image
+from sklearn.feature_extraction.text import TfidfTransformer
 
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"
-COMMANDS = re.findall(r"`(lognmf [^`]*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+TEXT = PAGE.read_text(encoding="utf-8")
+COMMANDS = re.findall(r"`(lognmf [^`]*)` \|$", TEXT, re.MULTILINE)
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+BOTH = re.findall(r"```\n(lognmf [^\n]*)\n```\n```python\n(.*?)```", TEXT, re.DOTALL)
 KINDS = np.repeat(["u", "v", "w"], 6)
 NAMES = [f"gene {j}" for j in range(6)]
 
@@ -55,6 +60,8 @@ def shelf(tmp_path_factory):
     counts = sp.csr_array(np.round(9 * X * (X > 0.1)))
     sp.save_npz(here / "sparse.npz", counts)
     sp.save_npz(here / "words.npz", counts)
+    sp.save_npz(here / "tfidf.npz", sp.csr_array(TfidfTransformer().fit_transform(counts)))
+    (here / "words.txt").write_text("\n".join(NAMES))
     scipy.io.savemat(here / "table.mat", {"fea": X, "gnd": np.repeat([1, 2, 3], 6)})
     scipy.io.mmwrite(here / "matrix.mtx", sp.coo_array(counts))
     (here / "names.txt").write_text("\n".join(NAMES))
@@ -112,3 +119,47 @@ def test_the_command_runs(command, run, shelf, tmp_path, monkeypatch):
     unnamed = any(word in command for word in ("bare", "counted", "turned"))
     if named and not unnamed:
         assert parts["feature"].tolist() == NAMES
+
+
+@pytest.mark.parametrize(("command", "example"), BOTH, ids=[command for command, _ in BOTH])
+def test_one_command_or_three_lines(command, example, run, shelf, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(shelf)
+    code, out, err = run(*shlex.split(command)[1:], "--out", tmp_path / "r")
+    assert code == 0, err
+    lines = example.splitlines()
+    assert len(lines) == 3
+    names = {}
+    exec(BLOCKS[0] + example, names)
+    assert names["model"].components_.shape[0] == 3
+    table = pandas.read_csv(tmp_path / "r" / "parts.csv")
+    if "faces" in command:
+        assert Path("parts.png").stat().st_size > 5000
+        return
+    assert table["feature"].tolist() == NAMES
+    tops = ast.literal_eval(capsys.readouterr().out)
+    assert len(tops) == 3
+    assert {name for top in tops for name in top} <= set(NAMES)
+    assert "largest features" in out
+    assert any(name in out for name in NAMES)
+
+
+def test_the_five_kinds_are_there():
+    first = [command.split()[2] for command, _ in BOTH]
+    assert first == ["labelled.csv", "faces", "filtered_feature_bc_matrix", "tfidf.npz", "cells.h5ad"]
+
+
+def test_the_other_examples(shelf, monkeypatch):
+    monkeypatch.chdir(shelf)
+    names = {}
+    for block in BLOCKS:
+        exec(block, names)
+    cells, codes, filled, table = (names[name] for name in ("cells", "codes", "filled", "table"))
+    assert cells.obsm["X_nmf"].shape == (18, 3)
+    assert cells.varm["parts"].shape == (6, 3)
+    assert codes.index.tolist() == [f"s{i}" for i in range(18)]
+    assert table.isna().any(axis=None)
+    assert filled.notna().all(axis=None)
+    cells.write_h5ad(shelf / "with-parts.h5ad")
+    np.testing.assert_array_equal(
+        anndata.read_h5ad(shelf / "with-parts.h5ad").varm["parts"], cells.varm["parts"]
+    )

@@ -34,7 +34,8 @@ def make_run(name="rls-nmf", y=None, seed=0, **more):
     settings = {"model": name, "clusters": 2, "seed": np.int64(seed), "odd": float("nan"), "shape": (2, 3)}
     source = {"path": "/somewhere/x.csv", "sha256": "0" * 64}
     data, command = Dataset(X, y, "x", "x", **more), "lognmf fit x.csv -k 2"
-    return Run(data, model, np.arange(12) % 2, settings, source, command, Preparation(unit=False))
+    labels = np.arange(12) % 2
+    return Run(data, model, labels, settings, source, command, Preparation(unit=False), seconds=12.5)
 
 
 def rows(path):

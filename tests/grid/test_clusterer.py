@@ -1,5 +1,6 @@
 """`NMFClustering`: clusters without labels, as a scikit-learn clusterer."""
 
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.preprocessing import Normalizer, normalize
 from sklearn.utils.estimator_checks import check_clustering, parametrize_with_checks
 
 from lognmf import MODELS, LogSparseNMF, NMFClustering, graph, knn_graph, metrics
+from lognmf.grid import clusterer as clustering
 from lognmf.grid.candidates import FAMILIES, with_different_starts
 from lognmf.grid.vote import vote
 
@@ -174,6 +176,17 @@ class TestNumberOfClusters:
     def test_of_very_few_samples(self, rng, n):
         clusterer = NMFClustering("auto", random_state=0).fit(rng.random((n, 3)))
         assert clusterer.labels_.max() < clusterer.n_clusters_ <= max(1, n - 1)
+
+    def test_the_choice_takes_time(self, X, monkeypatch):
+        def slow(*given):
+            time.sleep(0.2)
+            return most_modular(*given)
+
+        most_modular = clustering.most_modular
+        monkeypatch.setattr(clustering, "most_modular", slow)
+        found = NMFClustering("auto", random_state=0, time_limit=0.1).fit(X)
+        assert found.rows_[0]["seconds"] > 0.2
+        assert len(found.rows_) == 2, "the first family, and the fit from it"
 
     def test_says_why(self, X, capsys):
         NMFClustering("auto", random_state=0, verbose=1).fit(X)

@@ -1,5 +1,7 @@
 """How many components: what was planted is found, and bad input is refused."""
 
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -126,9 +128,14 @@ def test_held_out_entries_are_known_ones_and_differ():
 
 def test_progress(capsys):
     calls = []
-    choose_components(planted(2), (1, 2, 3), on_batch=lambda *told: calls.append(told[:2]), verbose=1)
+    began = time.perf_counter()
+    choice = choose_components(planted(2), (1, 2, 3), on_batch=lambda *a: calls.append(a[:2]), verbose=1)
+    assert 0 < choice.seconds < time.perf_counter() - began
     assert calls == [(1, 3), (2, 3), (3, 3)]
-    assert "s left" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "finding 5 neighbours" in told
+    assert "choosing the number of parts: 3 of 3 numbers tried" in told
+    assert "s left" in told
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,16 @@ def test_progress(X, capsys):
     assert "4 of 4 fits" in capsys.readouterr().err
 
 
+def test_a_store_is_written_to_after_a_few_fits(X, tmp_path):
+    seen = []
+    options = {"max_iter": 2, "on_batch": lambda *a: seen.append(a[:2])}
+    fit_grid("GNMF", X, {"lam": list(range(1, 21))}, store=tmp_path / "rows.db", **options)
+    assert seen == [(16, 20), (20, 20)]
+    seen.clear()
+    fit_grid("GNMF", X, {"lam": list(range(1, 21))}, **options)
+    assert seen == [(20, 20)]
+
+
 PROGRAM = """
     import sys, numpy as np
     from lognmf import fit_grid

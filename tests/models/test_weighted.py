@@ -192,6 +192,7 @@ class TestMissing:
         one, three = (cls(3, n_init=n, max_iter=50, random_state=0).fit(holes(X, M)) for n in (1, 3))
         assert three.objective_ <= one.objective_
 
+    @pytest.mark.filterwarnings("ignore:X has features without a known entry")
     @pytest.mark.parametrize("axis", [0, 1])
     def test_nothing_known_of_a_sample_or_a_feature(self, cls, axis, rng):
         X, M, _ = draw(rng)

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lognmf.paper import run as running
 from lognmf.paper import work
 from lognmf.paper.methods import PINNED
 from lognmf.paper.run import EXECUTORS, compute, merged, missing, outlook
 from lognmf.paper.samples import prepare
 from lognmf.paper.spec import CLEAN, Data, Noise, cell
 from lognmf.paper.store import StudyStore
+from lognmf.progress import in_words
 
 DATA = Data("digits", 40)
 LOOP = {"max_iter": 8, "tol": 0.0}
@@ -247,9 +247,9 @@ def _count(first, last):
 def test_the_order_and_the_outlook(whole, tmp_path):
     todo = missing(CELLS, StudyStore(tmp_path / "study.db"))
     assert outlook(todo, None, 2) < outlook(todo, None, 1)
-    assert running.in_words(30) == "30 s"
-    assert running.in_words(600) == "10 min"
-    assert running.in_words(36000) == "10.0 h"
+    assert in_words(30) == "30 s"
+    assert in_words(600) == "10 min"
+    assert in_words(36000) == "10.0 h"
 
 
 def test_bad_arguments(tmp_path):

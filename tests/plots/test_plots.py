@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from drawing import drawn, png, ticks
-from lognmf import NMFClustering, RobustLogSparseNMF, plots
+from lognmf import NMFClustering, RobustLogSparseNMF, fit_grid, plots, tune
 from lognmf.grid.select import LOOKED_AT, standings
 from lognmf.plots.grid import SHOWN
 
@@ -261,3 +261,41 @@ def test_a_collapsed_clustering_is_drawn_as_it_is_judged():
     rows = grid_rows(lambda lam: 0.2, lam=(1.0, 2.0))
     rows[0]["clusters"] = rows[1]["clusters"] = 1
     np.testing.assert_allclose(sensitivity(rows).axes[0].lines[0].get_ydata(), [2.205, 0.205])
+
+
+def test_sensitivity_takes_the_results_of_grids(rng):
+    X = np.repeat(np.eye(3, 6), 8, axis=0) + 0.2 * rng.random((24, 6))
+    grid = {"lam": [0.1, 1.0, 10.0]}
+    result = fit_grid("GNMF", X, grid, n_clusters=3, max_iter=5)
+    (panel,) = plots.sensitivity(result).axes
+    assert panel.get_title() == "Normalised cut, lower is better"
+    by_rows = plots.sensitivity(result.rows, ranked=result.standings()).axes[0]
+    np.testing.assert_array_equal(panel.lines[0].get_ydata(), by_rows.lines[0].get_ydata())
+    tuned = tune(X, 3, model="GNMF", grid=grid, seeds=[0], max_iter=5)
+    assert len(plots.sensitivity(tuned).axes) == 3, "what its own criterion looks at"
+    assert len(plots.sensitivity(tuned, "normalized_cut").axes) == 1
+    with pytest.raises(TypeError, match="takes the result of tune or fit_grid; bare rows need ranked"):
+        plots.sensitivity(result.rows)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: plots.convergence({"iteration": [0, 10], "objective": [9.0, 3.0]}),
+        lambda: plots.parts(np.eye(2)),
+        lambda: plots.codes(np.eye(2)),
+        lambda: sensitivity(grid_rows(lambda lam: lam, lam=(1.0, 2.0))),
+    ],
+)
+def test_without_matplotlib_the_extra_is_named(monkeypatch, draw):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r'Plots need matplotlib: run pip install "lognmf\[plots\]"'):
+        draw()
+
+
+def test_what_was_not_tried_is_told():
+    rows = grid_rows(lambda lam, beta: lam * beta, lam=(1.0, 2.0), beta=(1.0, 3.0))
+    assert not any("not tried" in text for text in texts(sensitivity(rows)))
+    some = [row for row in rows if (row["lam"], row["beta"]) != (2.0, 3.0)]
+    assert any("grey: not tried" in text for text in texts(sensitivity(some)))

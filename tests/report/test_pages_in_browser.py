@@ -4,6 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from lognmf.cli import main as cli
+from lognmf.paper.reproduce import reproduce
+from lognmf.paper.spec import PRESETS, Data, Preset
 from looking import (
     AXE,
     FOCUSED,
@@ -15,10 +19,6 @@ from looking import (
     poor_marks,
     small_letters,
 )
-
-from lognmf.cli import main as cli
-from lognmf.paper.reproduce import reproduce
-from lognmf.paper.spec import PRESETS, Data, Preset
 
 WIDTHS = {"phone": 390, "desktop": 1440}
 VIEWS = [(device, theme) for device in WIDTHS for theme in ("light", "dark")]

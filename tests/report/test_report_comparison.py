@@ -21,7 +21,8 @@ def comparison(rng, y=None, signed=False, sparse=False, image_shape=None, name="
     rows = compare(X, 3, y=y, models=names, max_iter=10, seeds=[5, 6], **hooks)
     settings = {"n_components": 3, "n_clusters": 3, "n_neighbors": 5, "seeds": [5, 6], "normalize": False}
     data = Dataset(X, y, name, name, image_shape)
-    return Comparison(data, rows, models, settings, {"path": "/data/x.npy"}, "lognmf compare x.npy -k 3")
+    source, command = {"path": "/data/x.npy"}, "lognmf compare x.npy -k 3"
+    return Comparison(data, rows, models, settings, source, command, seconds=4.2)
 
 
 def read(folder):

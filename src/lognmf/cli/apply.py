@@ -13,15 +13,18 @@ import typer
 
 from lognmf.cli import options
 from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY
+from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.files import check_new, new_file
 from lognmf.reading import printable
 
 Results = Annotated[
-    Path, typer.Argument(metavar="RESULTS", help="Result folder of lognmf fit or lognmf cluster.")
+    Path,
+    typer.Argument(
+        rich_help_panel="Data", metavar="RESULTS", help="Result folder of lognmf fit or lognmf cluster."
+    ),
 ]
-Out = Annotated[Path | None, typer.Option(metavar="FILE", help="A csv file.", show_default="DATA-WHAT.csv")]
-Replace = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+Replace = Annotated[bool, option("Results", "--force", help="Replace an existing file.")]
 
 
 def transform(
@@ -33,12 +36,15 @@ def transform(
     layer: options.Layer = None,
     transpose: options.Transpose = False,
     resize: options.Resize = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None, option("Results", metavar="FILE", help="A csv file.", show_default="DATA-codes.csv")
+    ] = None,
     force: Replace = False,
 ) -> None:
-    """Write the codes of new samples: how much of each part of a fitted model is in them.
+    """Write the codes of new samples.
 
-    The samples are scaled as those of the fit were. Columns are matched by name where both have names.
+    The codes say how much of each part is in a sample. The samples are scaled as those of the fit were.
+    Columns are matched by name where both have names.
     """
     with interruptible(), worded(ValueError, OSError, MemoryError):
         target = _target(out, file, "codes", force=force)
@@ -60,12 +66,15 @@ def predict(
     layer: options.Layer = None,
     transpose: options.Transpose = False,
     resize: options.Resize = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None, option("Results", metavar="FILE", help="A csv file.", show_default="DATA-clusters.csv")
+    ] = None,
     force: Replace = False,
 ) -> None:
-    """Write the clusters of new samples: those of their nearest neighbours among the samples of the fit.
+    """Write the clusters of new samples.
 
-    Neighbours are sought among the samples after lognmf cluster, and among the codes after lognmf fit.
+    They are those of the nearest neighbours among the samples of the fit. Neighbours are sought among the
+    samples after lognmf cluster, and among the codes after lognmf fit.
     """
     with interruptible(), worded(ValueError, OSError, MemoryError):
         from lognmf.cli.read import read_data
@@ -78,7 +87,7 @@ def predict(
             known, new = read_data(results / SAMPLES).X, check_samples(model, X, reset=False).X
         else:
             known, new = model.embedding_, model.transform(X)
-        _write(target, names, {"cluster": vote(alike(new, known), known, _clusters(results))}, force=force)
+        _write(target, names, {"cluster": vote(alike(new, known), known, clusters(results))}, force=force)
     typer.echo(f"The clusters are in {printable(str(target))}")
 
 
@@ -113,7 +122,7 @@ def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, An
     return model, preparation(X), data.sample_names
 
 
-def _clusters(results: Path) -> np.ndarray:
+def clusters(results: Path) -> np.ndarray:
     """The clusters of the samples of the fit."""
     from pyarrow import csv as arrow_csv
     from pyarrow import parquet

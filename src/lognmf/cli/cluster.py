@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from lognmf.cli import options
+from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
 
@@ -20,19 +21,25 @@ def cluster(
     file: options.File,
     clusters: Annotated[
         str,
-        typer.Option(
-            "--clusters", "-k", metavar="K|auto", help="Number of clusters; auto chooses one, up to 30."
+        option(
+            "Model",
+            "--clusters",
+            "-k",
+            metavar="K|auto",
+            help="Number of clusters; auto chooses one, up to 30.",
         ),
     ],
     effort: Annotated[
-        str, typer.Option(help="quick makes one fit; grid also tries many weights, from three seeds.")
+        str, option("Fit", help="quick makes one fit; grid also tries many weights, from three seeds.")
     ] = "quick",
     model: Annotated[
-        str, typer.Option(help=f"The model that goes with the clusters, one of {options.MODEL_NAMES}.")
+        str, option("Model", help=f"The model that goes with the clusters, one of {options.MODEL_NAMES}.")
     ] = "ls-nmf",
-    n_neighbors: Annotated[int, typer.Option("--neighbors", help="Neighbours per sample in the graph.")] = 5,
+    n_neighbors: Annotated[
+        int, option("Model", "--neighbors", help="Neighbours per sample in the graph.")
+    ] = 5,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Try nothing new after this time.")
+        float | None, option("Fit", metavar="SECONDS", help="Try nothing new after this time.")
     ] = None,
     seed: options.Seed = 0,
     labels: options.Labels = None,
@@ -45,19 +52,22 @@ def cluster(
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-clusters")
+        Path | None,
+        option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-clusters"),
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Cluster the samples of a data matrix without labels and write a result folder.
+    """Cluster samples without labels and write a result folder.
 
     Spectral clusterings, k-means and the codes of a factorisation are compared by the modularity of the
     neighbour graph, and the best is kept. True labels, if given, are used for scores only.
     """
     with interruptible():
         from lognmf.cli import show
+        from lognmf.cli.bars import shown
         from lognmf.cli.folder import check_folder
         from lognmf.cli.read import load, reading
+        from lognmf.cli.unfinished import finished, resumed
         from lognmf.cli.write import Run, summarize, write_results
         from lognmf.grid.clusterer import NMFClustering
 
@@ -74,26 +84,37 @@ def cluster(
                 n_neighbors=n_neighbors,
                 time_limit=time_limit,
                 random_state=seed,
-                verbose=1,
             )
             clusterer._check_parameters()
             folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
             data, source, scaled = load(file, reading(context), [clusterer._estimator()])
             n, p = data.X.shape
             typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
-            clusterer.fit(data.X)
+            asked: dict[str, Any] = {"clusterer": clusterer.get_params(deep=False)}
+            with shown(console):
+                if effort == "grid":
+                    resumed(folder, lambda store: clusterer.set_params(store=store).fit(data.X))
+                else:
+                    clusterer.fit(data.X)
         with worded(OSError), console.status("drawing and writing"):
-            asked = {
+            asked |= {
                 "seed": seed,
                 "normalize": normalize,
                 "scale_features": scale_features,
                 "labels": labels,
                 "image_shape": data.image_shape,
             }
-            asked |= {"clusters": clusterer.n_clusters_, "clusterer": clusterer.get_params(deep=False)}
+            asked["clusters"] = clusterer.n_clusters_
             found = (clusterer.model_, clusterer.labels_)
-            run = Run(data, *found, asked, source, context.obj, scaled, tried=clusterer.rows_)
+            call = context.obj
+            more: Any = {"tried": clusterer.rows_, "seconds": call.seconds}
+            run = Run(data, *found, asked, source, call.command, scaled, **more)
             write_results(folder, run, force=force)
+            finished(folder)
     Console().print(show.candidates(clusterer.rows_), "")
     Console().print(show.clusters(summarize(run)["results"]))
+    if data.feature_names is not None:
+        Console(markup=False, highlight=False).print(
+            "", show.parts(clusterer.model_, data.feature_names), sep="\n"
+        )
     typer.echo(show.where(folder))

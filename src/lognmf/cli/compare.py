@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from lognmf.cli import options
+from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
 from lognmf.parameters import check_integer
@@ -25,28 +26,29 @@ def compare(
     file: options.File,
     components: Annotated[
         int | None,
-        typer.Option("--components", "-k", help="Number of parts.", show_default="number of classes"),
+        option("Methods", "--components", "-k", help="Number of parts.", show_default="number of classes"),
     ] = None,
     clusters: options.Clusters = None,
     models: Annotated[
         str | None,
-        typer.Option(metavar="NAME,NAME,…", help=f"Some of {options.MODEL_NAMES}.", show_default="all"),
+        option("Methods", metavar="NAME,NAME,…", help=f"Some of {options.MODEL_NAMES}.", show_default="all"),
     ] = None,
     references: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Methods",
             "--references/--no-references",
             help="Add k-means, spectral clustering, the spectral start and NMFClustering.",
         ),
     ] = True,
     init: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Start of every model: random, or own for each model's default."),
+        option("Fit", metavar="NAME", help="Start of every model: random, or own for each model's default."),
     ] = "random",
     restarts: options.Restarts = None,
     max_iter: options.MaxIter = None,
     seed: options.Seed = 0,
-    seeds: Annotated[int, typer.Option(help="Number of seeds, from --seed on; scores are means.")] = 3,
+    seeds: Annotated[int, option("Methods", help="Number of seeds, from --seed on; scores are means.")] = 3,
     labels: options.Labels = None,
     index: options.Index = None,
     features: options.Features = None,
@@ -57,16 +59,17 @@ def compare(
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-compare")
+        Path | None,
+        option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-compare"),
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Fit all models to a data matrix, cluster its samples and write a table, best method first.
+    """Fit all models to a data matrix and rank them.
 
-    All models start from random numbers, and scores are means over several seeds. The methods are sorted by
-    accuracy if labels are available, else by the cut. cut: normalised cut of the neighbour graph by the
-    clusters, lower is better. sparse: Hoyer's sparseness. error: the norm of X − VUᵀ. seconds: from the data
-    to the clusters.
+    The samples are clustered by k-means on the codes. All models start from random numbers, and scores
+    are means over several seeds. The methods are sorted by accuracy if labels are available, else by the
+    cut. cut: normalised cut of the neighbour graph by the clusters, lower is better. sparse: Hoyer's
+    sparseness. error: the norm of X − VUᵀ. seconds: from the data to the clusters.
     """
     with interruptible():
         from lognmf import comparison
@@ -104,7 +107,8 @@ def compare(
                 "labels": labels,
                 "image_shape": data.image_shape,
             }
-            done = Comparison(data, rows, fitted, asked, source, context.obj)
+            call = context.obj
+            done = Comparison(data, rows, fitted, asked, source, call.command, seconds=call.seconds)
             write_comparison(folder, done, force=force)
     Console().print(show.ranking(rows))
     for note in show.notes(rows, n_clusters):
@@ -127,21 +131,18 @@ def _compare(
 ) -> tuple[list[Row], dict[str, Any]]:
     """The rows, best first, and the models of the first seed by name; refused if none could be fitted."""
     from lognmf import comparison
-    from lognmf.cli.show import ComparisonProgress, announce, bars
+    from lognmf.cli.bars import shown
+    from lognmf.cli.show import announce
 
     fitted: dict[str, Any] = {}
+
+    def keep(name: str, model: Any) -> None:
+        if model is not None:
+            fitted.setdefault(name, model)
+
     announce(data, settings["n_components"])
-    with bars(console) as progress:
-        methods = len(names) + (len(comparison.REFERENCES) if settings["references"] else 0)
-        shown = ComparisonProgress(progress, methods * len(settings["seeds"]))
-
-        def done(name: str, model: Any) -> None:
-            shown.done(model)
-            if model is not None:
-                fitted.setdefault(name, model)
-
-        hooks: dict[str, Any] = {"on_start": shown.start, "on_done": done}
-        rows = comparison.compare(data.X, y=data.y, models=names, **hooks, **settings)
+    with shown(console):
+        rows = comparison.compare(data.X, y=data.y, models=names, on_done=keep, **settings)
     failed = [row for row in rows if row.model in names and row.error is not None]
     if len(failed) == len(names):
         msg = f"No model could be fitted. {failed[0].model}: {failed[0].error}"

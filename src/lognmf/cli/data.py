@@ -11,23 +11,27 @@ from rich.table import Table as RichTable
 
 from lognmf import datasets
 from lognmf.cli import options
+from lognmf.cli.help import HelpfulCommand, option
 from lognmf.cli.options import interruptible, worded
+from lognmf.cli.plot import FIGURES
 from lognmf.datasets import places
 from lognmf.datasets.registry import Entry, find
 from lognmf.files import fingerprint
 from lognmf.reading import printable
 
-_FIGURES = (".png", ".pdf", ".svg")
 _OTHER_HASH = "the file here has another one: replace it"
-Name = Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(datasets.NAMES)}.")]
+Name = Annotated[
+    str, typer.Argument(rich_help_panel="Data", metavar="NAME", help=f"One of {', '.join(datasets.NAMES)}.")
+]
 
 
 def app() -> typer.Typer:
     """The commands below ``lognmf data``."""
-    commands = typer.Typer(no_args_is_help=True, help="List, describe, download or draw data sets.")
-    commands.command("list")(list_sets)
+    about = "List, describe, download or draw data sets."
+    commands = typer.Typer(no_args_is_help=True, help=about, rich_markup_mode=None)
+    commands.command("list", cls=HelpfulCommand)(list_sets)
     for command in (info, fetch, show):
-        commands.command()(command)
+        commands.command(cls=HelpfulCommand)(command)
     return commands
 
 
@@ -60,10 +64,15 @@ def info(name: Name) -> None:
 def fetch(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME…", help="Data sets.", show_default="all that may be downloaded"),
+        typer.Argument(
+            rich_help_panel="Data",
+            metavar="NAME…",
+            help="Data sets.",
+            show_default="all that may be downloaded",
+        ),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Data folder.", show_default="the cache")
+        Path | None, option("Data", metavar="DIR", help="Data folder.", show_default="the cache")
     ] = None,
 ) -> None:
     """Download data sets whose terms allow it and check their hashes. Existing files are kept."""
@@ -81,9 +90,11 @@ def show(
     data: options.File,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A png, pdf or svg file.", show_default="DATA-samples.png"),
+        option("Results", metavar="FILE", help="A png, pdf or svg file.", show_default="DATA-samples.png"),
     ] = None,
-    per_class: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of samples per class.")] = 8,
+    per_class: Annotated[
+        int, option("Results", min=1, max=50, help="Maximum number of samples per class.")
+    ] = 8,
     labels: options.Labels = None,
     index: options.Index = None,
     features: options.Features = None,
@@ -91,7 +102,7 @@ def show(
     transpose: options.Transpose = False,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
+    force: Annotated[bool, option("Results", "--force", help="Replace an existing picture.")] = False,
 ) -> None:
     """Draw samples of each class."""
     with interruptible(), worded(ValueError, OSError, MemoryError):
@@ -103,7 +114,7 @@ def show(
         from lognmf.files import check_new, new_file
 
         target = check_new(out or f"{Path(data).resolve().stem}-samples.png", force=force)
-        if target.suffix.lower() not in _FIGURES:
+        if target.suffix.lower() not in FIGURES:
             msg = f"--out must end in .png, .pdf or .svg; got {target.name}."
             raise ValueError(msg)
         drawn = read(data, reading(context))

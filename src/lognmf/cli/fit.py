@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 from rich.console import Console
 
 from lognmf.cli import options
+from lognmf.cli.help import option
 from lognmf.cli.options import OPTIONS, interruptible, worded
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
@@ -36,7 +36,8 @@ def fit(
     file: options.File,
     components: Annotated[
         str,
-        typer.Option(
+        option(
+            "Model",
             "--components",
             "-k",
             "--k",
@@ -46,44 +47,46 @@ def fit(
         ),
     ],
     clusters: options.Clusters = None,
-    model: Annotated[str, typer.Option(help=f"One of {options.MODEL_NAMES}.")] = "rls-nmf",
-    alpha: Annotated[float | None, typer.Option(help="Weight of the sparsity of the parts.")] = None,
-    beta: Annotated[float | None, typer.Option(help="Weight of the sparsity of the codes.")] = None,
-    gamma: Annotated[float | None, typer.Option(help="Weight of the outlier part.")] = None,
-    lam: Annotated[float | None, typer.Option(help="Weight of the neighbour graph.")] = None,
+    model: Annotated[str, option("Model", help=f"One of {options.MODEL_NAMES}.")] = "rls-nmf",
+    alpha: Annotated[float | None, option("Model", help="Weight of the sparsity of the parts.")] = None,
+    beta: Annotated[float | None, option("Model", help="Weight of the sparsity of the codes.")] = None,
+    gamma: Annotated[float | None, option("Model", help="Weight of the outlier part.")] = None,
+    lam: Annotated[float | None, option("Model", help="Weight of the neighbour graph.")] = None,
     penalty: Annotated[
-        str | None, typer.Option(help=f"Sparsity penalty, one of {', '.join(PENALTIES)}.")
+        str | None, option("Model", help=f"Sparsity penalty, one of {', '.join(PENALTIES)}.")
     ] = None,
     loss: Annotated[
-        str | None, typer.Option(help=f"Data term, one of {', '.join(LOSSES)} (for counts and text).")
+        str | None, option("Model", help=f"Data term, one of {', '.join(LOSSES)} (for counts and text).")
     ] = None,
     row_norm: Annotated[
-        str | None, typer.Option(help=f"Norm of the outlier part, one of {', '.join(ROW_NORMS)}.")
+        str | None, option("Model", help=f"Norm of the outlier part, one of {', '.join(ROW_NORMS)}.")
     ] = None,
     n_neighbors: Annotated[
-        int | None, typer.Option("--neighbors", help="Neighbours per sample in the graph.")
+        int | None, option("Model", "--neighbors", help="Neighbours per sample in the graph.")
     ] = None,
-    init: Annotated[str | None, typer.Option(help=f"Initialisation, one of {', '.join(_STARTS)}.")] = None,
+    init: Annotated[str | None, option("Fit", help=f"Initialisation, one of {', '.join(_STARTS)}.")] = None,
     n_init: options.Restarts = None,
     solver: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Fit",
             help=f"One of {', '.join(SOLVERS)}. mu makes multiplicative updates; cd is coordinate descent, "
-            "which gives exact zeros."
+            "which gives exact zeros.",
         ),
     ] = None,
     unit_components: Annotated[
         bool | None,
-        typer.Option("--unit-components/--free-components", help="Parts of unit norm, or of any norm."),
+        option("Model", "--unit-components/--free-components", help="Parts of unit norm, or of any norm."),
     ] = None,
     max_iter: options.MaxIter = None,
     tol: Annotated[
-        float | None, typer.Option(help="Stop when the relative decrease per iteration is below this.")
+        float | None, option("Fit", help="Stop when the relative decrease per iteration is below this.")
     ] = None,
     seed: options.Seed = 0,
     tune: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Fit",
             "--tune",
             help="Choose the weights without labels. --restarts is then the number of seeds per setting, "
             f"by default {_TUNING_SEEDS}.",
@@ -100,38 +103,38 @@ def fit(
     resize: options.Resize = None,
     memory: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Data",
             metavar="SIZE",
             help="Read npy, zarr, h5, h5ad and parquet files larger than this in blocks of rows.",
             show_default="half of the memory",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL")
+        Path | None,
+        option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL"),
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Factorise a data matrix, cluster its samples and write a result folder.
+    """Factorise a data matrix and write a result folder.
 
-    Options that are not given keep the model's defaults. --tune chooses the weights that are not
-    given. Without --init it uses the spectral initialisation where the model has it; with that
-    initialisation it also chooses the number of iterations, unless --max-iter is given.
+    The folder has parts, codes, clusters of the samples, pictures and the model. Options that are not
+    given keep the model's defaults. --tune chooses the weights that are not given. Without --init it uses
+    the spectral initialisation where the model has it; with that initialisation it also chooses the
+    number of iterations, unless --max-iter is given.
     """
     asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
     name = model.lower()
-    settings: dict[str, Any] = {
-        "model": name,
-        "seed": seed,
-        "normalize": normalize,
-        "scale_features": scale_features,
-        "labels": labels,
-    }
+    settings: dict[str, Any] = {"model": name, "seed": seed, "normalize": normalize, "labels": labels}
+    settings["scale_features"] = scale_features
     with interruptible():
         from lognmf.cli import show
+        from lognmf.cli.bars import shown
         from lognmf.cli.folder import check_folder
         from lognmf.cli.large import load_in_blocks, memory_in_bytes
         from lognmf.cli.read import load, reading
+        from lognmf.cli.unfinished import finished
         from lognmf.cli.write import Run, summarize, write_results
         from lognmf.clustering import cluster, numbered_by_parts
 
@@ -144,8 +147,7 @@ def fit(
             large = load_in_blocks(file, reading(context), memory_in_bytes(memory))
             if large is not None and (len(ks) > 1 or tune or not estimator._blocks):
                 asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
-                msg = f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory."
-                raise ValueError(msg)
+                raise _needs_memory(asked_for, file)
             data, source, scaled = large or load(file, reading(context), [estimator])
             if len(ks) > 1:
                 choice = _choose(components, ks, data.X, seed, console)
@@ -156,25 +158,31 @@ def fit(
             _check_clusters(n_clusters, data.X.shape[0])
             show.announce(data, estimator.n_components)
             if grid is None:
-                with show.fit_progress(estimator, name, console):
+                with shown(console):
                     estimator.fit(data.X)
-            else:
-                tuned = _tune(estimator, grid, data.X, given, n_clusters, console)
-                estimator = tuned.model
-        with worded(OSError), console.status("clustering, drawing and writing"):
-            if tuned is None:
                 V = estimator.embedding_
                 groups = numbered_by_parts(cluster(V, n_clusters, random_state=seed), V)
             else:
-                groups = tuned.labels
+                tuned = _tune(estimator, grid, data.X, given, n_clusters, folder, console)
+                estimator, groups = tuned.model, tuned.labels
+        with worded(OSError), console.status("drawing and writing"):
             settings["image_shape"] = data.image_shape
-            run = Run(data, estimator, groups, settings, source, context.obj, scaled, tuned)
+            call = context.obj
+            waited = {"seconds": call.seconds}
+            run = Run(data, estimator, groups, settings, source, call.command, scaled, tuned, **waited)
             write_results(folder, run, force=force)
+            finished(folder)
     if tuned is not None:
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")
     Console().print(show.results(summarize(run)["results"]))
+    if data.feature_names is not None:
+        Console(markup=False, highlight=False).print("", show.parts(estimator, data.feature_names), sep="\n")
     typer.echo(show.where(folder))
+
+
+def _needs_memory(asked_for: str, file: str) -> ValueError:
+    return ValueError(f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory.")
 
 
 def _numbers(components: str) -> range:
@@ -194,13 +202,13 @@ def _numbers(components: str) -> range:
 
 def _choose(components: str, ks: range, X: Any, seed: int, console: Console) -> ComponentChoice:
     """Choose the number of parts, with a progress bar, and say why."""
-    from lognmf.cli.show import grid_progress
+    from lognmf.cli.bars import shown
     from lognmf.grid.components import choose_components
 
     if components == "auto":
         ks = range(ks[0], min(ks[-1], *X.shape) + 1)
-    with grid_progress(len(ks), console, "choosing the number of parts") as on_batch:
-        choice = choose_components(X, ks, random_state=seed, on_batch=on_batch)
+    with shown(console):
+        choice = choose_components(X, ks, random_state=seed)
     typer.echo(choice.reason, err=True)
     return choice
 
@@ -253,22 +261,20 @@ def _tune(
     X: Any,
     given: Mapping[str, Any],
     n_clusters: int,
+    folder: Path,
     console: Console,
 ) -> Tuned:
     """Tune the model on X, with a progress bar; ``n_init`` seeds are used, from ``random_state`` on."""
-    from lognmf.cli.show import grid_progress
-    from lognmf.grid.tune import tune
+    from lognmf.cli.bars import shown
+    from lognmf.cli.unfinished import resumed
+    from lognmf.grid.tune import default_grid, tune
 
     seeds = [(given["random_state"] + i) % 2**32 for i in range(given.get("n_init", _TUNING_SEEDS))]
-    total = math.prod(len(values) for values in grid.values()) * len(seeds)
-    with grid_progress(total, console) as on_batch:
-        return tune(
-            X,
-            estimator.n_components,
-            model=estimator,
-            grid=grid,
-            n_clusters=n_clusters,
-            seeds=seeds,
-            init=estimator.init,
-            on_batch=on_batch,
+    # As tune does by default: of the whole grid only the best third of the weights is fitted to the end.
+    tried = None if grid == default_grid(estimator) else grid
+    options: Any = {"model": estimator, "grid": tried, "n_clusters": n_clusters, "seeds": seeds}
+    with shown(console):
+        return resumed(
+            folder,
+            lambda store: tune(X, estimator.n_components, init=estimator.init, store=store, **options),
         )

@@ -3,9 +3,10 @@
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 _NEEDED = ("typer", "rich", "jinja2", "pyarrow", "matplotlib")
 
@@ -14,18 +15,31 @@ class Stopped(BaseException):
     """A signal asked to stop, by its number. Not a KeyboardInterrupt: typer would end without a word."""
 
 
+class Call(NamedTuple):
+    """A command line, and when it began by `time.perf_counter`: what a command's context holds."""
+
+    command: str
+    began: float
+
+    @property
+    def seconds(self) -> float:
+        """How long the user has waited."""
+        return time.perf_counter() - self.began
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line with ``arguments``, by default those that the user typed, and exit.
 
     The exit code is 0 on success, 1 if a package is missing, 2 for refused input, 130 if interrupted and
     143 if terminated.
     """
+    began = time.perf_counter()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         for number, handler in before.items():
             if handler != signal.SIG_IGN:  # as a shell tells the programs in its background
                 signal.signal(number, _stop)
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        code = _run(list(sys.argv[1:] if arguments is None else arguments), began)
     except Stopped as stop:  # before or after the work: the commands have sentences of their own
         print("interrupted", file=sys.stderr)  # noqa: T201
         code = 128 + stop.args[0]
@@ -39,7 +53,7 @@ def _stop(number: int, _: Any) -> NoReturn:
     raise Stopped(number)
 
 
-def _run(given: list[str]) -> int:
+def _run(given: list[str], began: float) -> int:
     """The exit code of a command."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -47,9 +61,8 @@ def _run(given: list[str]) -> int:
     from lognmf.cli.options import complain
 
     try:
-        return (
-            _app()(given, prog_name="lognmf", standalone_mode=False, obj=shlex.join(["lognmf", *given])) or 0
-        )
+        call = Call(shlex.join(["lognmf", *given]), began)
+        return _app()(given, prog_name="lognmf", standalone_mode=False, obj=call) or 0
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
@@ -69,6 +82,8 @@ def _app() -> Any:
     from lognmf.cli.cluster import cluster
     from lognmf.cli.compare import compare
     from lognmf.cli.fit import fit
+    from lognmf.cli.help import HelpfulCommand
+    from lognmf.cli.plot import plot
     from lognmf.cli.reproduce import reproduce
 
     def show_version(asked: bool) -> None:
@@ -83,9 +98,10 @@ def _app() -> Any:
     ) -> None:
         """Sparse, graph-regularised, robust nonnegative matrix factorisation."""
 
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
+    plain: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+    app = typer.Typer(no_args_is_help=True, **plain)
     app.callback()(lognmf)
-    for command in (fit, cluster, transform, predict, compare, reproduce):
-        app.command()(command)
+    for command in (fit, cluster, transform, predict, plot, compare, reproduce):
+        app.command(cls=HelpfulCommand)(command)
     app.add_typer(data.app(), name="data")
     return app

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from lognmf.cli.formats import ENDINGS
+from lognmf.cli.help import option
 from lognmf.cli.main import Stopped
 from lognmf.cli.scaling import SCALINGS
 from lognmf.datasets import NAMES
@@ -22,40 +23,42 @@ MODEL_NAMES = ", ".join(MODELS).lower()
 File = Annotated[
     str,
     typer.Argument(
+        rich_help_panel="Data",
         metavar="DATA",
         help=f"A {ENDINGS} file (text also as .gz), a zarr store, a folder of 10x Genomics, a folder or "
         f"archive of pictures, or a data set: {', '.join(NAMES)}.",
     ),
 ]
-Clusters = Annotated[int | None, typer.Option(help="Number of clusters.", show_default="as -k")]
+Clusters = Annotated[int | None, option("Results", help="Number of clusters.", show_default="as -k")]
 Restarts = Annotated[
     int | None,
-    typer.Option("--restarts", help="Number of initialisations; the fit with the best objective is kept."),
+    option("Fit", "--restarts", help="Number of initialisations; the fit with the best objective is kept."),
 ]
-MaxIter = Annotated[int | None, typer.Option(help="Maximum number of iterations.")]
-Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
+MaxIter = Annotated[int | None, option("Fit", help="Maximum number of iterations.")]
+Seed = Annotated[int, option("Fit", help="Seed of all random numbers.")]
 Labels = Annotated[
-    str | None, typer.Option(metavar="NAME|FILE", help="True labels: a column, an array or a file.")
+    str | None, option("Data", metavar="NAME|FILE", help="True labels: a column, an array or a file.")
 ]
-Index = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the names of the samples.")]
+Index = Annotated[str | None, option("Data", metavar="COLUMN", help="Column with the names of the samples.")]
 Features = Annotated[
     str | None,
-    typer.Option(metavar="FILE|COLUMN", help="Names of the features: a file, or a column of var (h5ad)."),
+    option("Data", metavar="FILE|COLUMN", help="Names of the features: a file, or a column of var (h5ad)."),
 ]
-Layer = Annotated[str | None, typer.Option(metavar="NAME", help="Layer of an h5ad file, or raw.")]
-Transpose = Annotated[bool, typer.Option("--transpose", help="Samples are in columns, not in rows.")]
+Layer = Annotated[str | None, option("Data", metavar="NAME", help="Layer of an h5ad file, or raw.")]
+Transpose = Annotated[bool, option("Data", "--transpose", help="Samples are in columns, not in rows.")]
 ScaleFeatures = Annotated[
     str | None,
-    typer.Option(metavar="HOW", help=f"Scale the features first: {', '.join(SCALINGS)}."),
+    option("Data", metavar="HOW", help=f"Scale the features first: {', '.join(SCALINGS)}."),
 ]
-Scale = Annotated[bool, typer.Option("--normalize/--no-normalize", help="Scale samples to unit norm.")]
+Scale = Annotated[bool, option("Data", "--normalize/--no-normalize", help="Scale samples to unit norm.")]
 ImageShape = Annotated[
-    str | None, typer.Option(metavar="HxW", help="Height and width, if the samples are images.")
+    str | None, option("Data", metavar="HxW", help="Height and width, if the samples are images.")
 ]
 Resize = Annotated[
-    str | None, typer.Option(metavar="HxW", help="Resize the pictures of a folder to this height and width.")
+    str | None,
+    option("Data", metavar="HxW", help="Resize the pictures of a folder to this height and width."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing results.")]
+Force = Annotated[bool, option("Results", "--force", help="Replace existing results.")]
 
 
 def default_folder(file: str, kind: str) -> Path:
@@ -76,7 +79,7 @@ def check_seed(seed: int) -> None:
 _SAME_NAME = (
     "alpha", "beta", "gamma", "lam", "penalty", "loss", "row_norm", "init", "solver", "unit_components",
     "max_iter", "tol", "models", "scale_features", "effort", "time_limit", "seeds", "resize", "preset",
-    "datasets", "executor", "jobs",
+    "datasets", "executor", "jobs", "what",
 )  # fmt: skip
 
 OPTIONS = {

@@ -44,7 +44,6 @@ def comparison_page(
     k, clusters = comparison.settings["n_components"], comparison.settings["n_clusters"]
     fitted = [row for row in comparison.rows if row.error is None]
     models = [row for row in fitted if row.model in comparison.models]
-    seconds = sum((row.seconds or 0) * row.seeds for row in fitted)
     return Page(
         f"Methods compared on {comparison.data.name}",
         f"{len(models)} factorisations of the same {n} samples into {k} parts, clustered by k-means on V"
@@ -55,12 +54,12 @@ def comparison_page(
             _settings({name: model["parameters"] for name, model in summary["settings"]["models"].items()}),
         ),
         facts(summary),
-        tuple(_highlights(comparison, fitted, seconds)),
+        tuple(_highlights(comparison, fitted)),
         spelled_out(row.model for row in comparison.rows),
     )
 
 
-def _highlights(comparison: Comparison, fitted: Sequence[Row], seconds: float) -> Iterator[Highlight]:
+def _highlights(comparison: Comparison, fitted: Sequence[Row]) -> Iterator[Highlight]:
     """The best method, the best factorisation, the data and the time."""
     models = [row for row in fitted if row.model in comparison.models]
     yield Highlight(fitted[0].model, f"is the best of {len(fitted)} methods: {_score(fitted[0])}")
@@ -68,7 +67,7 @@ def _highlights(comparison: Comparison, fitted: Sequence[Row], seconds: float) -
         yield Highlight(models[0].model, f"is the best of {len(models)} factorisations: {_score(models[0])}")
     n, p = comparison.data.X.shape
     yield Highlight(f"{n} × {p}", "samples × features")
-    yield Highlight(f"{seconds:.1f} s", f"for {sum(row.seeds for row in fitted)} fits")
+    yield Highlight(f"{comparison.seconds:.1f} s", f"for {sum(row.seeds for row in fitted)} fits")
 
 
 def _score(row: Row) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.paper.run import EXECUTORS
 from lognmf.paper.spec import PRESETS
@@ -23,48 +24,52 @@ def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WHAT]…",
+            rich_help_panel="Run",
+            metavar="WHAT…",
             help=f"all, tables, figures, or some of {', '.join([*TABLES, *FIGURES])}.",
             show_default="all",
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Result folder; an existing run in it is continued.")
+        Path, option("Results", metavar="DIR", help="Result folder; an existing run in it is continued.")
     ] = Path("results/reproduction"),
     preset: Annotated[
-        str, typer.Option(help=f"How many settings are tried, one of {', '.join(PRESETS)}.")
+        str, option("Run", help=f"How many settings are tried, one of {', '.join(PRESETS)}.")
     ] = "paper",
     datasets: Annotated[
-        str | None, typer.Option(metavar="NAME,NAME,…", help=f"Some of {_SETS}.", show_default="all")
+        str | None, option("Run", metavar="NAME,NAME,…", help=f"Some of {_SETS}.", show_default="all")
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(help="cuda runs the grids on a GPU, next to the CPU cores.", show_default="CPU only"),
+        option("Run", help="cuda runs the grids on a GPU, next to the CPU cores.", show_default="CPU only"),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Number of processes.", show_default="one per core")
+        int | None, option("Run", help="Number of processes.", show_default="one per core")
     ] = None,
     executor: Annotated[
-        str, typer.Option(help=f"Where the fits run, one of {', '.join(EXECUTORS)}.")
+        str, option("Run", help=f"Where the fits run, one of {', '.join(EXECUTORS)}.")
     ] = "processes",
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Start no further fits after this time.", show_default="none"),
+        option("Run", metavar="SECONDS", help="Start no further fits after this time.", show_default="none"),
     ] = None,
     merge: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Copy the rows of another run's study.db.")
+        list[Path] | None, option("Run", metavar="FILE", help="Copy the rows of another run's study.db.")
     ] = None,
     any_version: Annotated[
-        bool, typer.Option("--any-version", help="Use rows that other versions of lognmf computed, too.")
+        bool, option("Run", "--any-version", help="Use rows that other versions of lognmf computed, too.")
     ] = False,
-    fit: Annotated[bool, typer.Option("--fit/--no-fit", help="Compute what is missing.")] = True,
+    fit: Annotated[bool, option("Run", "--fit/--no-fit", help="Compute what is missing.")] = True,
     page: Annotated[
-        bool, typer.Option("--page/--no-page", help="Write tables, figures and the page.")
+        bool, option("Results", "--page/--no-page", help="Write tables, figures and the page.")
     ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Delete the rows of an existing run first.")] = False,
+    force: Annotated[
+        bool, option("Results", "--force", help="Delete the rows of an existing run first.")
+    ] = False,
 ) -> None:
-    """Rebuild tables and figures of the paper, next to the published numbers and to a label-free protocol.
+    """Rebuild tables and figures of the paper.
 
+    They stand next to the published numbers and to a protocol without labels.
     Every row is stored in DIR/study.db as soon as it is computed. After an interruption, or when
     asked for other tables, the next run computes only what is missing. Parts can run on several
     machines and be merged.
@@ -88,7 +93,7 @@ def reproduce(
                 force=force,
                 fit=fit,
                 pages=page,
-                command=context.obj,
+                command=context.obj.command,
                 say=lambda sentence: console.print(sentence, highlight=False, markup=False, soft_wrap=True),
                 on_piece=on_piece,
             )
@@ -106,11 +111,11 @@ def _progress(console: Console) -> Iterator[Callable[[Any], None] | None]:
     if not console.is_terminal:
         yield None
         return
-    from lognmf.cli.show import bars
-    from lognmf.paper.run import in_words
+    from lognmf.cli.bars import bars
+    from lognmf.progress import in_words
 
-    with bars(console, "left", transient=True) as progress:
-        task = progress.add_task("", total=None, left="")
+    with bars(console) as progress:
+        task = progress.add_task("", total=None, count="", left="")
 
         def on_piece(done: Any) -> None:
             cell = done.piece.cell
@@ -121,6 +126,7 @@ def _progress(console: Console) -> Iterator[Callable[[Any], None] | None]:
                 description=f"{cell.model} on {cell.data.name}",
                 completed=done.done,
                 total=done.total,
+                count=f"{done.done} of {done.total} pieces",
                 left=f"{in_words(done.left)} left",
             )
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from lognmf.cli.folder import PAGE
@@ -18,8 +16,6 @@ from lognmf.reading import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rich.console import Console
 
     from lognmf.datasets import Dataset
     from lognmf.grid.tune import Tuned
@@ -34,6 +30,9 @@ _CRITERIA = {
 _ELSEWHERE = ("start", "purity")
 """Columns of a comparison that do not fit on the screen; the page has them."""
 
+_TOP, _MOST_PARTS = 5, 30
+"""Features of a part that are shown, and parts."""
+
 _BEST = 5
 """Settings of a grid that are shown, besides the worst."""
 
@@ -42,100 +41,6 @@ def announce(data: Dataset, k: int) -> None:
     """Say what is about to be factorised."""
     n, p = data.X.shape
     typer.echo(f"{data.name}: {n} samples of {p} features, {k} parts", err=True)
-
-
-# Progress ------------------------------------------------------------------------------
-
-
-def bars(console: Console, detail: str = "unit", *, transient: bool = False) -> Progress:
-    """Progress bars: description, bar, count, the field ``detail`` of the task, and the time so far."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(f"{{task.fields[{detail}]}}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=transient,
-    )
-
-
-class FitProgress:
-    """A scikit-learn callback of a fit, which moves the bar ``task`` by iterations."""
-
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self.progress, self.task = progress, task
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Set the length of the bar."""
-        self.progress.update(self.task, total=estimator.max_iter)
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Nothing to do: the bar moves after each evaluation."""
-
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Move on by the iterations of one evaluation; the last one may have fewer."""
-        if context.parent is not None:
-            done = (context.task_id + 1) * estimator.eval_every
-            self.progress.update(self.task, completed=min(done, estimator.max_iter))
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Leave the bar full: a fit that has converged early is complete."""
-        done = next(task.completed for task in self.progress.tasks if task.id == self.task)
-        self.progress.update(self.task, total=done)
-
-
-@contextmanager
-def fit_progress(model: Any, name: str, console: Console) -> Iterator[None]:
-    """Show the progress of a fit of ``model``, under ``name``."""
-    if not hasattr(model, "set_callbacks"):  # scikit-learn < 1.9
-        verbose = model.verbose
-        model.set_params(verbose=1)
-        with redirect_stdout(console.file):
-            yield
-        model.set_params(verbose=verbose)
-        return
-    with bars(console) as progress:
-        model.set_callbacks(FitProgress(progress, progress.add_task(name, total=None, unit="iterations")))
-        yield
-    model.set_callbacks()
-
-
-class ComparisonProgress:
-    """Two bars: the fits done out of ``total``, and the iterations of the model being fitted."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self.progress = progress
-        self.fits = progress.add_task("all", total=total, unit="fits")
-        self.fit: TaskID | None = None
-
-    def start(self, name: str, model: Any) -> None:
-        """Show the bar of the next model."""
-        self.fit = self.progress.add_task(name, total=None, unit="iterations")
-        if hasattr(model, "set_callbacks"):  # scikit-learn >= 1.9
-            model.set_callbacks(FitProgress(self.progress, self.fit))
-
-    def done(self, model: Any) -> None:
-        """Remove the model's bar and count it."""
-        if hasattr(model, "set_callbacks"):
-            model.set_callbacks()
-        if self.fit is not None:
-            self.progress.remove_task(self.fit)
-        self.progress.advance(self.fits)
-
-
-@contextmanager
-def grid_progress(
-    total: int, console: Console, doing: str = "tuning"
-) -> Iterator[Callable[[int, int, float], None]]:
-    """Show the progress of a grid of ``total`` fits; yields the ``on_batch`` of `fit_grid`."""
-    with bars(console) as progress:
-        task = progress.add_task(doing, total=total, unit="fits")
-
-        def on_batch(done: int, total: int, seconds: float) -> None:
-            progress.update(task, completed=done)
-
-        yield on_batch
 
 
 # Results -------------------------------------------------------------------------------
@@ -148,6 +53,7 @@ def results(summary: Mapping[str, Any]) -> Table:
         "iterations": f"{summary['iterations']} ({summary['stop_reason'].replace('_', ' ')})",
         "sparseness of U": f"{summary['sparseness_U']:.3f}",
         "sparseness of V": f"{summary['sparseness_V']:.3f}",
+        "seconds": f"{summary['seconds']:.1f}",
     }
     if summary["outliers"] is not None:
         about["outliers"] = f"{summary['outliers']} of {sum(summary['cluster_sizes'])}"
@@ -156,7 +62,7 @@ def results(summary: Mapping[str, Any]) -> Table:
 
 def clusters(summary: Mapping[str, Any]) -> Table:
     """The clusters alone."""
-    return _listed(_clusters(summary))
+    return _listed(_clusters(summary) | {"seconds": f"{summary['seconds']:.1f}"})
 
 
 def _clusters(summary: Mapping[str, Any]) -> dict[str, str]:
@@ -178,6 +84,14 @@ def where(folder: Path) -> str:
     """Where the results are, and their page."""
     name = printable(str(folder))
     return f"Results are in {name}\nOpen {name}{os.sep}{PAGE} in a browser for the whole page"
+
+
+def parts(model: Any, names: Sequence[str]) -> Table:
+    """The features of the largest weight in every part."""
+    table = Table("part", "largest features", box=None, pad_edge=False)
+    for number, top in enumerate(model.top_features(_TOP, names)[:_MOST_PARTS]):
+        table.add_row(str(number), ", ".join(top), style=None)
+    return table
 
 
 def candidates(rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from lognmf.cli.folder import MODEL, PAGE, PREPARATION, SAMPLES, SUMMARY, new_fo
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
-from lognmf.grid.select import standings
 from lognmf.persistence import save_model
 from lognmf.plots.fit import order_of_parts
 from lognmf.report import write_page
@@ -52,7 +51,8 @@ class Run:
 
     ``settings`` is what the user asked for besides the model's own parameters, ``source`` has the paths
     and hashes of the data, ``command`` is the command line, ``preparation`` says how samples were scaled,
-    ``tuning`` how weights were chosen, and ``tried`` has a row for each clustering that was tried.
+    ``seconds`` how long the user waited, ``tuning`` how weights were chosen, and ``tried`` has a row for each
+    clustering that was tried.
     """
 
     data: Dataset
@@ -64,13 +64,14 @@ class Run:
     preparation: Preparation
     tuning: Tuned | None = None
     tried: Sequence[Mapping[str, Any]] = ()
+    seconds: float = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Models fitted to one data set: their rows, best first, and the estimators by the paper's names.
 
-    ``settings``, ``source`` and ``command`` are those of `Run`.
+    ``settings``, ``source``, ``command`` and ``seconds`` are those of `Run`.
     """
 
     data: Dataset
@@ -79,6 +80,7 @@ class Comparison:
     settings: Mapping[str, Any]
     source: Mapping[str, Any]
     command: str
+    seconds: float = field(kw_only=True)
 
 
 # The summary ---------------------------------------------------------------------------
@@ -95,7 +97,8 @@ def summarize_comparison(comparison: Comparison) -> dict[str, Any]:
     """Settings, versions and rows of a comparison, as plain values for strict JSON."""
     models = {name: _recipe(model) for name, model in comparison.models.items()}
     settings = {**comparison.settings, "models": models}
-    return _plain(_origin(comparison) | {"settings": settings, "results": list(map(vars, comparison.rows))})
+    results = {"seconds": comparison.seconds, "results": list(map(vars, comparison.rows))}
+    return _plain(_origin(comparison) | {"settings": settings} | results)
 
 
 def _origin(done: Run | Comparison) -> dict[str, Any]:
@@ -133,7 +136,7 @@ def _results(run: Run) -> dict[str, Any]:
         "objective": model.objective_,
         "iterations": model.n_iter_,
         "stop_reason": model.stop_reason_,
-        "seconds": model.history_["seconds"][-1],
+        "seconds": run.seconds,
         "reconstruction_err": model.reconstruction_err_,
         "sparseness_U": metrics.hoyer_sparseness(model.components_),
         "sparseness_V": metrics.hoyer_sparseness(model.embedding_),
@@ -188,8 +191,7 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
         }
         if tuning is not None:
             tables["tuning"] = _columns(tuning.rows)
-            ranked = standings(tuning.rows, tuning.by)
-            figures["sensitivity"] = plots.sensitivity(tuning.rows, tuning.by, ranked=ranked)
+            figures["sensitivity"] = plots.sensitivity(tuning)
         if run.tried:
             tables["candidates"] = _columns(run.tried)
         summary = summarize(run)

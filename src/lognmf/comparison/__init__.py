@@ -13,6 +13,7 @@ from lognmf.grid.plan import check_seeds
 from lognmf.models import MODELS
 from lognmf.models.validation import check_finite, read_samples
 from lognmf.parameters import check_integer
+from lognmf.progress import stage
 
 __all__ = [
     "REFERENCES",
@@ -116,7 +117,18 @@ def compare(
     methods = [Method(name, contest.fit, estimator) for name, estimator in estimators.items()]
     if references:
         methods += contest.references()
-    return sorted((contest.row(method, seeds, on_start, on_done) for method in methods), key=rank)
+    rows = []
+    with stage("all methods", len(methods) * len(seeds), "fits") as fits:
+
+        def done(name: str, model: Any) -> None:
+            fits.move(fits.done + 1, name)
+            if on_done is not None:
+                on_done(name, model)
+
+        for method in methods:
+            rows.append(contest.row(method, seeds, on_start, done))
+            fits.done = len(rows) * len(seeds)  # a method that fails is not tried again
+    return sorted(rows, key=rank)
 
 
 def model_names(models: Sequence[str] | None = None) -> list[str]:

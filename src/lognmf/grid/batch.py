@@ -21,6 +21,7 @@ from lognmf.models.engine import Factors, Fits, draw, fit_batch
 from lognmf.models.scale import in_units
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.weights import AUTO
+from lognmf.progress import stage
 
 
 @dataclass
@@ -55,19 +56,21 @@ class Run:
         def look(iteration: int, fits: Fits) -> None:
             columns[iteration] = self._columns(model, fits, [seed for _, seed in fitted], watched=watched)
 
-        fits = fit_batch(
-            model,
-            data,
-            self.graphs,
-            (join([U for U, _ in drawn]), join([V for _, V in drawn])),
-            unit=unit,
-            max_iter=max(limits),
-            settings=len(fitted),
-            weights={name: [setting[name] for setting, _ in fitted] for name in varied},
-            wrap=Watched if watched else None,
-            checkpoints=set(limits) - {max(limits)},
-            on_checkpoint=look,
-        )
+        with stage(f"{len(fitted)} fits at once", max(limits), "iterations", at_most=True) as batch:
+            fits = fit_batch(
+                model,
+                data,
+                self.graphs,
+                (join([U for U, _ in drawn]), join([V for _, V in drawn])),
+                unit=unit,
+                max_iter=max(limits),
+                settings=len(fitted),
+                weights={name: [setting[name] for setting, _ in fitted] for name in varied},
+                wrap=Watched if watched else None,
+                on_eval=lambda iteration, _: batch.move(iteration),
+                checkpoints=set(limits) - {max(limits)},
+                on_checkpoint=look,
+            )
         look(max(limits), fits)
         seconds = (time.perf_counter() - start) / len(pairs)
         rows = [

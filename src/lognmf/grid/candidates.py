@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from lognmf.core.starts import krylov_svd
 from lognmf.graph import Graphs
 from lognmf.models.starts import NEIGHBOURS, spectral_clusters
 from lognmf.neighbours import distinct_rows
+from lognmf.progress import say, stage
 
 STARTS = 4
 """Starts of k-means where a clustering is one of several; that of the neighbour graph has ten."""
@@ -105,17 +105,17 @@ class Candidates:
     graphs: Graphs
     n_neighbors: int
     time_limit: float | None = None
-    verbose: int = 0
+    began: float = field(default_factory=time.perf_counter)
     found: list[Clustering] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._begin = self._last = time.perf_counter()
+        self._last = self.began
         self._first, self._group = distinct_rows(self.X)
 
     @property
     def time_is_up(self) -> bool:
         """Whether the time limit, if any, has passed."""
-        return self.time_limit is not None and time.perf_counter() - self._begin > self.time_limit
+        return self.time_limit is not None and time.perf_counter() - self.began > self.time_limit
 
     @property
     def best(self) -> Clustering:
@@ -127,7 +127,8 @@ class Candidates:
         for name, family in FAMILIES.items():
             if not (self.found and self.time_is_up):
                 rng = np.random.RandomState(seed)
-                self.add(name, seed, family(self.X, self.n_clusters, rng, self.graphs, self.n_neighbors))
+                with stage(f"clustering: {name}"):
+                    self.add(name, seed, family(self.X, self.n_clusters, rng, self.graphs, self.n_neighbors))
 
     def add(self, candidate: str, seed: int, labels: np.ndarray) -> Clustering:
         """Judge and keep a clustering; equal samples get the label of the first of them."""
@@ -147,8 +148,7 @@ class Candidates:
         )
         self._last = now
         self.found.append(one)
-        if self.verbose:
-            print(f"{now - self._begin:.1f} s, modularity {one.modularity:.4f}: {candidate}", file=sys.stderr)  # noqa: T201
+        say(f"{now - self.began:.1f} s, modularity {one.modularity:.4f}: {candidate}")
         return one
 
 

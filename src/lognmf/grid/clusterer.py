@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import time
 import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -35,6 +35,7 @@ from lognmf.parameters import (
     check_positive,
     check_random_state,
 )
+from lognmf.progress import printed, say, stage
 
 UPDATES = 10
 """Updates of a named model from the best clustering."""
@@ -89,7 +90,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Source of the seeds.
     verbose : int, default=0
-        1 prints one line per clustering to stderr, and the progress of a grid.
+        1 prints to stderr what is being done, a line per clustering, and the progress of a grid.
 
     Attributes
     ----------
@@ -178,10 +179,12 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
             If X or a parameter cannot be used; the message says what to do.
         """
         self._check_parameters()
-        return self._fit(read_samples(X, estimator=self))
+        with printed(int(self.verbose)):
+            return self._fit(read_samples(X, estimator=self))
 
     def _fit(self, samples: Samples, graphs: Graphs | None = None) -> Self:
         """The fit itself, on data that were read; ``graphs`` are those of the same samples in NumPy."""
+        began = time.perf_counter()
         estimator = self._estimator()
         data = check_samples(self, samples, reset=True)
         if not isinstance(self.n_clusters, str):
@@ -191,7 +194,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         known, there = on_cpu(data.X), samples.data.X
         searched = there if on_gpu(there) else known
         if graphs is None:
-            graphs = Graphs(searched, graph=self._graph(estimator), verbose=bool(self.verbose))
+            graphs = Graphs(searched, graph=self._graph(estimator))
         if not isinstance(graphs.graph, str):
             graphs.given(graphs.graph)  # refused before any work
 
@@ -202,7 +205,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         k = self.n_clusters_ = self._number(graphs, n_neighbors, seeds[0])
         estimator.set_params(n_components=k)
         estimator._check_data(samples.data, graphs)
-        candidates = Candidates(searched, k, graphs, n_neighbors, self.time_limit, self.verbose)
+        candidates = Candidates(searched, k, graphs, n_neighbors, self.time_limit, began)
         for seed in seeds:
             candidates.add_families(seed)
         chosen = candidates.best
@@ -298,9 +301,9 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         ks = range(2, min(MOST_CLUSTERS, graphs.X.shape[0] - 1) + 1)
         if not ks:
             return 1
-        best, reason = most_modular(graphs.knn(n_neighbors), ks, seed)
-        if self.verbose:
-            print(reason, file=sys.stderr)  # noqa: T201
+        with stage("choosing the number of clusters"):
+            best, reason = most_modular(graphs.knn(n_neighbors), ks, seed)
+        say(reason)
         return best
 
     def _try_grid(
@@ -320,7 +323,6 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
                 seeds=[seed],
                 store=self.store,
                 graph=candidates.graphs.knn(NEIGHBOURS),
-                verbose=self.verbose,
             )
             one = candidates.add(f"codes of the grid: {tuned.setting}", seed, tuned.labels)
             # Without an iteration the model is the bare start, and its clusters are known.

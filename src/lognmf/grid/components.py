@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from lognmf.models import WeightedNMF
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import check_samples, read_samples
 from lognmf.parameters import check_choice, check_flag, check_integer, check_random_state
+from lognmf.progress import OnBatch, printed, stage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,6 +50,8 @@ class ComponentChoice:
         What the recommendation goes by.
     n_outliers : int
         Number of entries that were left out of all fits and errors because they are outliers.
+    seconds : float
+        Time from the data to the choice, graph included.
     """
 
     best: int
@@ -57,6 +59,7 @@ class ComponentChoice:
     rows: Rows = field(repr=False)
     by: str
     n_outliers: int = 0
+    seconds: float = field(default=0.0, repr=False)
 
     def plot(self) -> Figure:
         """The evidence as a picture: `lognmf.plots.components`."""
@@ -79,7 +82,7 @@ def choose_components(
     n_folds: int = 5,
     robust: bool = True,
     random_state: Any = None,
-    on_batch: Callable[[int, int, float], None] | None = None,
+    on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> ComponentChoice:
     """Recommend a number of components.
@@ -116,7 +119,7 @@ def choose_components(
     on_batch : callable, optional
         Called after every k with the number of ks done, their number, and the seconds so far.
     verbose : int, default=0
-        1 prints one line per k to stderr, with the time left.
+        1 prints to stderr what is being done, and how far it is, with the time left.
 
     Returns
     -------
@@ -153,24 +156,53 @@ def choose_components(
     check_random_state(random_state)
     data = _check_data(X)
     ks = check_ks(ks, min(data.shape))
+    with printed(verbose):
+        return _chosen(data, ks, by, n_folds, robust, random_state, on_batch)
+
+
+def _chosen(
+    data: InMemory,
+    ks: list[int],
+    by: str,
+    n_folds: int,
+    robust: bool,
+    random_state: Any,
+    on_batch: OnBatch | None,
+) -> ComponentChoice:
+    """The choice among ``ks``, all of which are possible."""
+    began = time.perf_counter()
     X, missing = _plain(data)
     W = Graphs(X).knn(NEIGHBOURS)
-    by_graph = graph_evidence(W, ks, with_modularity=by == "modularity", random_state=random_state)
+    with stage("clustering the neighbour graph"):
+        by_graph = graph_evidence(W, ks, with_modularity=by == "modularity", random_state=random_state)
     columns: dict[str, Any] = {"k": ks, **by_graph}
     n_outliers = 0
     if by in ("held_out", "stability"):
         _check_enough(X, missing, n_folds)
         rng = np.random.default_rng(generator(random_state).randint(2**31))
-        strange = outliers(X, missing, max(ks), rng) if robust else np.zeros(0, dtype=int)
+        with stage("looking for outlying entries"):
+            strange = outliers(X, missing, max(ks), rng) if robust else np.zeros(0, dtype=int)
         unknown = strange if missing is None else np.union1d(strange, np.flatnonzero(missing))
         held_out = draw_entries(X.shape, unknown, n_folds, rng)
-        report = _Report(ks, on_batch, verbose)
-        fits = [report.told(fitted) for fitted in held_out_path(X, held_out, unknown, ks, rng)][::-1]
-        columns |= _evidence(fits, _variance(X, unknown))
+        columns |= _evidence(_path(X, held_out, unknown, ks, rng, on_batch), _variance(X, unknown))
         n_outliers = len(strange)
     rows = _rows(columns)
     best, reason = RECOMMENDATIONS[by](rows)
-    return ComponentChoice(best, reason, rows, by, n_outliers)
+    return ComponentChoice(best, reason, rows, by, n_outliers, time.perf_counter() - began)
+
+
+def _path(
+    X: Any, held_out: np.ndarray, unknown: np.ndarray, ks: list[int], rng: Any, on_batch: OnBatch | None
+) -> list[Fitted]:
+    """The fits of every k, smallest first; they are made from the largest on."""
+    fits = []
+    with stage("choosing the number of parts", len(ks), "numbers tried", on_batch=on_batch) as path:
+        for fitted in held_out_path(X, held_out, unknown, ks, rng):
+            fits.append(fitted)
+            # A fit of k parts costs about k, and the first one has several rounds.
+            rest = sum(k for k in ks if k < fitted.k)
+            path.move(len(fits), share=1 - rest / (sum(ks) + FIRST_ROUNDS * ks[-1]))
+    return fits[::-1]
 
 
 def most_modular(W: sp.csr_array, ks: Sequence[int], random_state: Any) -> tuple[int, str]:
@@ -248,7 +280,7 @@ def _variance(X: Any, unknown: np.ndarray) -> float:
     return float(np.sum(values**2) / count - (np.sum(values) / count) ** 2) or 1.0
 
 
-# Evidence and progress ---------------------------------------------------------------------
+# Evidence ---------------------------------------------------------------------
 
 
 def _evidence(fits: list[Fitted], variance: float) -> dict[str, Any]:
@@ -264,27 +296,3 @@ def _evidence(fits: list[Fitted], variance: float) -> dict[str, Any]:
         "training_error": [float(fitted.known.mean() / variance) for fitted in fits],
         "stability": [fitted.stability for fitted in fits],
     }
-
-
-class _Report:
-    """Tells how far the path is and how long it will take; a fit of k parts costs about k."""
-
-    def __init__(
-        self, ks: list[int], on_batch: Callable[[int, int, float], None] | None, verbose: int
-    ) -> None:
-        self.ks, self.on_batch, self.verbose = ks, on_batch, verbose
-        self.start, self.done = time.perf_counter(), 0
-
-    def told(self, fitted: Fitted) -> Fitted:
-        """The same, once it has been reported."""
-        self.done += 1
-        seconds = time.perf_counter() - self.start
-        if self.on_batch is not None:
-            self.on_batch(self.done, len(self.ks), seconds)
-        if self.verbose:
-            rest = sum(k for k in self.ks if k < fitted.k)
-            # The first fit has several rounds, and outliers were looked for before it.
-            done = sum(self.ks) - rest + 2 * FIRST_ROUNDS * self.ks[-1]
-            left = seconds * rest / done
-            print(f"k = {fitted.k} done, {seconds:.0f} s, {left:.0f} s left", file=sys.stderr)  # noqa: T201
-        return fitted

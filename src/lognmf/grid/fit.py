@@ -12,6 +12,7 @@ from typing import Any
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from lognmf.core.arrays import is_torch
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs, check_graph
 from lognmf.grid.batch import Run
@@ -30,10 +31,14 @@ from lognmf.grid.plan import (
     place,
     same_problems,
 )
-from lognmf.grid.progress import Report
+from lognmf.grid.select import standings
 from lognmf.grid.store import RowStore
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
+from lognmf.progress import OnBatch, printed, stage
+
+STORED_AT_ONCE = 16
+"""Maximum number of fits between two writes to a store; more at once are not faster on a CPU."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,6 +68,10 @@ class GridResult:
         model.random_state = seed
         model._fit(self._samples, graphs=self._graphs)
         return model
+
+    def standings(self, by: str = "normalized_cut") -> list[dict[str, Any]]:
+        """The settings, best first by a criterion of `select`, with score and means over the seeds."""
+        return standings(self.rows, by)
 
     def to_pandas(self) -> Any:
         """The rows as a pandas data frame."""
@@ -101,7 +110,7 @@ def fit_grid(
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
     any_version: bool = False,
-    on_batch: Callable[[int, int, float], None] | None = None,
+    on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> GridResult:
     """Fit every setting of a grid from every seed, as batches.
@@ -148,7 +157,7 @@ def fit_grid(
     on_batch : callable, optional
         Called with the number of settings done, their total, and the seconds so far.
     verbose : int, default=0
-        1 prints one line per batch to stderr, with the time left.
+        1 prints to stderr what is being done, and how far it is, with the time left.
 
     Returns
     -------
@@ -205,7 +214,7 @@ def fit_rounds(
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
     any_version: bool = False,
-    on_batch: Callable[[int, int, float], None] | None = None,
+    on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> GridResult:
     """`fit_grid` in rounds, for what is chosen from the rows so far; the other settings have no rows."""
@@ -225,47 +234,58 @@ def fit_rounds(
     keys = [row_key(setting, seed) for setting, seed in pairs]
     repetitions = same_problems(estimator, pairs)
     list(batches(estimator, pairs, repetitions, data.X, memory))  # refuses too little memory
-    ledger = None
+    most = None if store is None or is_torch(data.X) else STORED_AT_ONCE
+    ledger, cached = None, {}
     if store is not None:
         about = describe(estimator, data, names, n_clusters, classes, graph)
         ledger = RowStore(store, about, any_version=any_version)
-        for remark in ledger.remarks():
-            warnings.warn(remark, stacklevel=2)
-    cached = {} if ledger is None else ledger.rows()
-    for leader, others in repetitions.items():
-        if keys[leader] in cached:
-            for j in others:
-                cached.setdefault(keys[j], copied(cached[keys[leader]], pairs[j]))
-    report = Report(len(pairs), on_batch, verbose)
-    run = Run(estimator, data, graphs, classes, n_clusters)
-    missing = [i for i in repetitions if keys[i] not in cached]
-    waiting = followers(estimator, pairs, repetitions, run.largest_residual) if missing else {}
+        cached = _known_rows(ledger, pairs, keys, repetitions)
+    with printed(verbose), stage("fitting the grid", len(pairs), "fits", on_batch=on_batch) as progress:
+        run = Run(estimator, data, graphs, classes, n_clusters)
+        missing = [i for i in repetitions if keys[i] not in cached]
+        waiting = followers(estimator, pairs, repetitions, run.largest_residual) if missing else {}
 
-    def work(places: Iterable[int]) -> None:
-        """Fit pairs, and answer those that turn out to be the same."""
-        for batch in batches(estimator, pairs, places, data.X, memory):
-            if not all(keys[i] in cached for i in batch):
-                rows, quiet = run.rows([pairs[i] for i in batch], watched=any(i in waiting for i in batch))
-                fresh: dict[str, dict[str, Any]] = {}
-                for i, row, at_rest in zip(batch, rows, quiet, strict=True):
-                    fresh[keys[i]] = row
-                    same = [i, *(waiting.get(i, ()) if at_rest else ())]
-                    for j in (j for leader in same for j in (leader, *repetitions[leader])):
-                        fresh.setdefault(keys[j], copied(row, pairs[j]))
-                cached.update(fresh)
-                if ledger is not None:
-                    ledger.put(fresh.items())
-            leaders = [j for i in batch for j in (i, *waiting.get(i, ())) if keys[j] in cached]
-            report.done(sum(1 + len(repetitions[j]) for j in leaders))
+        def work(places: Iterable[int]) -> None:
+            """Fit pairs, and answer those that turn out to be the same."""
+            for batch in batches(estimator, pairs, places, data.X, memory, most):
+                if not all(keys[i] in cached for i in batch):
+                    rows, quiet = run.rows(
+                        [pairs[i] for i in batch], watched=any(i in waiting for i in batch)
+                    )
+                    fresh: dict[str, dict[str, Any]] = {}
+                    for i, row, at_rest in zip(batch, rows, quiet, strict=True):
+                        fresh[keys[i]] = row
+                        same = [i, *(waiting.get(i, ()) if at_rest else ())]
+                        for j in (j for leader in same for j in (leader, *repetitions[leader])):
+                            fresh.setdefault(keys[j], copied(row, pairs[j]))
+                    cached.update(fresh)
+                    if ledger is not None:
+                        ledger.put(fresh.items())
+                leaders = [j for i in batch for j in (i, *waiting.get(i, ())) if keys[j] in cached]
+                progress.move(progress.done + sum(1 + len(repetitions[j]) for j in leaders))
 
-    later = {j for others in waiting.values() for j in others}
-    rows: dict[int, dict[str, Any]] = {}
-    while chosen := choose(pairs, rows):
-        leaders = [i for i, others in repetitions.items() if not set(chosen).isdisjoint((i, *others))]
-        work(i for i in leaders if i not in later)
-        work(j for j in leaders if j in later and keys[j] not in cached)
-        rows |= {i: cached[keys[i]] for i in chosen}
-    if len(rows) < len(pairs):
-        report.done(len(pairs) - report.count)
+        later = {j for others in waiting.values() for j in others}
+        rows: dict[int, dict[str, Any]] = {}
+        while chosen := choose(pairs, rows):
+            leaders = [i for i, others in repetitions.items() if not set(chosen).isdisjoint((i, *others))]
+            work(i for i in leaders if i not in later)
+            work(j for j in leaders if j in later and keys[j] not in cached)
+            rows |= {i: cached[keys[i]] for i in chosen}
+        if len(rows) < len(pairs):
+            progress.move(len(pairs))
     places = sorted(rows)
     return GridResult([rows[i] for i in places], estimator, samples, [pairs[i] for i in places], graphs)
+
+
+def _known_rows(
+    ledger: RowStore, pairs: list[Pair], keys: list[str], repetitions: Mapping[int, Sequence[int]]
+) -> dict[str, dict[str, Any]]:
+    """Rows that a store holds, also of pairs that are the same problem as one in it."""
+    for remark in ledger.remarks():
+        warnings.warn(remark, stacklevel=3)
+    known = ledger.rows()
+    for leader, others in repetitions.items():
+        if keys[leader] in known:
+            for j in others:
+                known.setdefault(keys[j], copied(known[keys[leader]], pairs[j]))
+    return known

@@ -139,9 +139,14 @@ def place(X: Matrix, device: str | None, dtype: str | None) -> Matrix:
 
 
 def batches(
-    estimator: Any, pairs: list[Pair], places: Iterable[int], X: Matrix, memory: int | None
+    estimator: Any,
+    pairs: list[Pair],
+    places: Iterable[int],
+    X: Matrix,
+    memory: int | None,
+    most: int | None = None,
 ) -> Iterator[list[int]]:
-    """Places of pairs that are fitted together, within the memory.
+    """Places of pairs that are fitted together, within the memory, and no more than ``most`` fits.
 
     All but weights and seed are alike, and ``max_iter`` where it only says how far one fit goes.
     """
@@ -166,8 +171,9 @@ def batches(
             raise ValueError(msg)
     for group, fits in groups.items():
         members = list(fits.values())
-        for start in range(0, len(members), sizes[group]):
-            yield [i for own in members[start : start + sizes[group]] for i in own]
+        size = min(sizes[group], most or len(members))
+        for start in range(0, len(members), size):
+            yield [i for own in members[start : start + size] for i in own]
 
 
 def fit_key(pair: Pair) -> str:

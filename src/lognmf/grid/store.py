@@ -31,6 +31,10 @@ _NAMED = 3
 """Damaged records that a message names."""
 
 
+class OtherRunError(ValueError):
+    """A store holds rows of other data, another model or other options."""
+
+
 class RowStore:
     """Rows by key, in one SQLite file, which is made if it does not exist.
 
@@ -69,6 +73,12 @@ class RowStore:
         values = [(key, version, row, checksum(self.about, key, version, row)) for key, row in texts]
         with opened(self.path) as file:
             file.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", values)
+
+
+def stored_rows(path: Path) -> int:
+    """Number of rows in a store, whoever may use them."""
+    with opened(path) as file:
+        return int(file.execute("SELECT count(*) FROM rows").fetchone()[0])
 
 
 # What any store does ---------------------------------------------------------------------
@@ -147,7 +157,7 @@ def prepare_store(path: Path, schema: str, about: Mapping[str, Any]) -> None:
         if differences:
             listed = ", ".join(f"{n} {stored.get(n)} (now {wanted.get(n)})" for n in differences)
             msg = f"{path} holds rows of another run, with {listed}. Give another path, or move it away."
-            raise ValueError(msg)
+            raise OtherRunError(msg)
         (state,) = file.execute("PRAGMA integrity_check(1)").fetchone()
         if state != "ok":
             raise sqlite3.DatabaseError(state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,9 @@ from lognmf.core.arrays import to_numpy
 from lognmf.grid.fit import Choose, all_at_once, fit_rounds
 from lognmf.grid.keys import key_of
 from lognmf.grid.plan import Pair, check_model
-from lognmf.grid.select import CRITERIA, Choice, best_row, select
+from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
 from lognmf.parameters import check_choice
+from lognmf.progress import OnBatch, printed
 
 WEIGHTS = {
     "alpha": (0.001, 0.01, 0.1),
@@ -79,6 +80,10 @@ class Tuned:
     by: str
     grid: Any = field(repr=False)
 
+    def standings(self, by: str | None = None) -> list[dict[str, Any]]:
+        """The settings, best first by the criterion or another one, with score and means over the seeds."""
+        return standings(self.rows, self.by if by is None else by)
+
 
 def tune(
     X: Any,
@@ -96,7 +101,7 @@ def tune(
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
     any_version: bool = False,
-    on_batch: Callable[[int, int, float], None] | None = None,
+    on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> Tuned:
     """Fit a model with weights chosen without labels.
@@ -164,14 +169,17 @@ def tune(
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters
     place: Any = {"device": device, "dtype": dtype, "graph": graph}
-    progress: Any = {"store": store, "any_version": any_version, "on_batch": on_batch, "verbose": verbose}
+    progress: Any = {"store": store, "any_version": any_version, "on_batch": on_batch}
     options: Any = {"seeds": seeds, "n_clusters": n_clusters, **place, **progress}
-    result = fit_rounds(estimator, X, grid, choose, **options)
-    choice = select(result, by)
-    best = best_row(result.rows, choice.setting, by)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # its number of iterations is part of the setting
-        fitted = result.model(best)
+    with printed(verbose):
+        result = fit_rounds(estimator, X, grid, choose, **options)
+        choice = select(result, by)
+        best = best_row(result.rows, choice.setting, by)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ConvergenceWarning
+            )  # its number of iterations is part of the setting
+            fitted = result.model(best)
     clusters = to_numpy(kmeans(fitted.embedding_[:, None, :], n_clusters, seed=result.rows[best]["seed"]))
     labels = numbered_by_parts(clusters[:, 0], fitted.embedding_)
     return Tuned(fitted, choice.setting, choice.score, choice, result.rows, labels, by, grid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -24,6 +24,7 @@ from lognmf.graph import Graphs
 from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.engine import Fits, draw, fit_batch
+from lognmf.models.missing import Fills, unknown_features
 from lognmf.models.on_workers import Remote
 from lognmf.models.readable import Readable
 from lognmf.models.remote_samples import encoded
@@ -43,7 +44,7 @@ Auto = Literal["auto"]
 
 
 class FactorModel(
-    Readable, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+    Readable, Fills, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """A factorisation ``X ≈ V Uᵀ``: validation, fitted attributes, codes of new samples.
 
@@ -208,7 +209,7 @@ class FactorModel(
         try:
             data = check_data(self, X, reset=True, mask=mask)
             with threads_for(data.stand_in, self.n_components * self.n_init):
-                graphs = graphs_of(data, verbose=bool(self.verbose)) if graphs is None else graphs
+                graphs = graphs_of(data) if graphs is None else graphs
                 self._fit_checked(data, graphs, given or {})
         except BaseException:
             # A failed fit keeps n_features_in_ of the previous one.
@@ -220,7 +221,7 @@ class FactorModel(
 
     def _fit_checked(self, data: Any, graphs: Graphs, given: Mapping[str, Any]) -> None:
         self._check_data(data, graphs)
-        if remark := self._remark(data):
+        for remark in filter(None, (self._remark(data), unknown_features(data))):
             warnings.warn(remark, stacklevel=2)
         scaled = in_units(data, unit := self._unit(data))
         first = self._given_factors(data, given, unit)
@@ -281,9 +282,8 @@ class FactorModel(
         for place, (name, shape) in enumerate(shapes.items()):
             if first[place] is not None:
                 signed = self._signed and name == "U0"
-                first[place] = check_factor(name, first[place], shape, data.pattern, signed=signed)[
-                    :, None, :
-                ]
+                F = check_factor(name, first[place], shape, data.pattern, signed=signed)
+                first[place] = F[:, None, :]
                 first[place] /= unit if (name == "U0") == self._basis_has_unit else 1.0
         return first
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from lognmf.models.validation import (
     converted,
     read_samples,
 )
+from lognmf.progress import listening, stage
 from lognmf.reading import reason
 from lognmf.sources import RowBlocks, WorkerBlocks, as_source
 
@@ -171,22 +172,34 @@ class GraphsOfBlocks:
     """The graphs of samples in blocks: neighbours are sought in a block, the one before and the next."""
 
     data: Blocks
+    _knn: dict[tuple[int, str], sp.csr_array] = field(default_factory=dict)
 
     def knn(self, n_neighbors: int, graph: Any = "knn") -> sp.csr_array:
+        """The neighbour graph of that name, built once, or a given one."""
+        if not isinstance(graph, str):
+            return self.given(graph)
+        if (n_neighbors, graph) not in self._knn:
+            self._knn[n_neighbors, graph] = self._built(n_neighbors, graph)
+        return self._knn[n_neighbors, graph]
+
+    def _built(self, n_neighbors: int, graph: str) -> sp.csr_array:
         """The neighbour graphs of every two consecutive blocks, the last and the first too, put together.
 
         A graph within each block would do without the second block, but it is in pieces, and a strong graph
         term then makes clusters of the pieces.
         """
-        if not isinstance(graph, str):
-            return self.given(graph)
         n, places = self.data.shape[0], self.data.places
         W = sp.csr_array((n, n))
-        for one, other in zip(places, places[1:] + places[:1] * (len(places) > 2), strict=False):
-            near = Graphs(self._together(one, other)).knn(n_neighbors, graph).tocoo()
-            number = np.concatenate([np.arange(rows.start, rows.stop) for rows in (one, other)])
-            ends = tuple(number[end] for end in near.coords)
-            W = sp.csr_array(W.maximum(sp.csr_array((near.data, ends), shape=(n, n))))
+        task = f"finding {n_neighbors} neighbours of {n} samples"
+        pairs = list(zip(places, places[1:] + places[:1] * (len(places) > 2), strict=False))
+        with stage(task, len(pairs), "pairs of blocks") as search:
+            for done, (one, other) in enumerate(pairs, start=1):
+                with listening(alone=True):  # each pair is one move of this stage
+                    near = Graphs(self._together(one, other)).knn(n_neighbors, graph).tocoo()
+                number = np.concatenate([np.arange(rows.start, rows.stop) for rows in (one, other)])
+                ends = tuple(number[end] for end in near.coords)
+                W = sp.csr_array(W.maximum(sp.csr_array((near.data, ends), shape=(n, n))))
+                search.move(done)
         return with_small_indices(W)
 
     def _together(self, one: slice, other: slice) -> Any:
@@ -199,9 +212,9 @@ class GraphsOfBlocks:
         return check_graph(W, self.data.shape[0])
 
 
-def graphs_of(data: Data, *, verbose: bool = False) -> Any:
+def graphs_of(data: Data) -> Any:
     """The graphs of a data set."""
-    return GraphsOfBlocks(data) if isinstance(data, Blocks) else Graphs(data.stand_in, verbose=verbose)
+    return GraphsOfBlocks(data) if isinstance(data, Blocks) else Graphs(data.stand_in)
 
 
 def refuses_blocks(model: Any, data: Data) -> str | None:

@@ -28,6 +28,7 @@ from lognmf.models.on_workers import Remote, RemoteMultiplicative
 from lognmf.models.remote_starts import draw_remote
 from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
 from lognmf.models.weights import Ended, Weights
+from lognmf.progress import stage
 
 if TYPE_CHECKING:
     from lognmf.models.base import FactorModel
@@ -108,10 +109,18 @@ def draw(
     given: Sequence[Array | None] = (None, None),
 ) -> Factors:
     """First factors of all restarts, as a batch; ``given`` factors, a batch of one, are not drawn."""
-    if isinstance(data, Remote):
-        return draw_remote(data, model, given, check_random_state(seed))
-    if all(F is not None for F in given):
+    if all(F is not None for F in given) and not isinstance(data, Remote):
         return given[0], given[1]
+    with stage(f"computing the start ({model.init})"):
+        if isinstance(data, Remote):
+            return draw_remote(data, model, given, check_random_state(seed))
+        return _drawn(model, data, graphs, seed, given)
+
+
+def _drawn(
+    model: FactorModel, data: Data, graphs: Graphs, seed: Any, given: Sequence[Array | None]
+) -> Factors:
+    """First factors of which at least one is drawn, in this process."""
     start = model._starts[model.init]
     if start is spectral:
         start = functools.partial(spectral, W=_start_graph(model, graphs))

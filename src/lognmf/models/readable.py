@@ -17,22 +17,36 @@ class Readable:
 
     components_: Any
 
-    def top_features(self, n: int = 10) -> list[list[str]]:
+    def top_features(self, n: int = 10, names: Sequence[str] | None = None) -> list[list[str]]:
         """Name the features of the largest weight in every part.
 
         Parameters
         ----------
         n : int, default=10
             Maximum number of features per part; features of weight 0 are left out.
+        names : sequence of str, optional
+            Names of the p features, such as ``vectorizer.get_feature_names_out()``. Default: those of the
+            data frame or AnnData object that the model was fitted to.
 
         Returns
         -------
         list of lists of str
             One list per part, largest weight first. Without names of features, their numbers.
+
+        Raises
+        ------
+        ValueError
+            If there are more or fewer names than features.
         """
         check_is_fitted(self)
         check_integer("n", n, 1)
-        return largest_features(to_numpy(self.components_), getattr(self, "feature_names_in_", None), n)
+        parts = to_numpy(self.components_)
+        if names is None:
+            names = getattr(self, "feature_names_in_", None)
+        elif len(names) != parts.shape[1]:
+            msg = f"names must hold a name for each of the {parts.shape[1]} features; got {len(names)}."
+            raise ValueError(msg)
+        return largest_features(parts, names, n)
 
 
 def largest_features(parts: np.ndarray, names: Sequence[Any] | None, n: int) -> list[list[str]]:

@@ -22,7 +22,7 @@ class WeightedNMF(TermsModel):
 
     Minimises ``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` over nonnegative U (p×k) and V (n×k). Entries that are NaN, or 0
     in the ``mask`` given to `fit`, are missing; any other weight multiplies that entry's squared error.
-    ``inverse_transform(embedding_)`` fills the missing entries. With nothing missing it is `PlainNMF`.
+    `impute` fills the missing entries. With nothing missing it is `PlainNMF`.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class WeightedNMF(TermsModel):
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 2.0])
     >>> X[1, 2] = np.nan
     >>> model = WeightedNMF(1, random_state=0).fit(X)
-    >>> round(float(model.inverse_transform(model.embedding_)[1, 2]), 3)
+    >>> round(float(model.impute(X)[1, 2]), 3)
     4.0
     """
 

@@ -19,6 +19,7 @@ from lognmf.core.terms import PENALTIES
 from lognmf.core.terms.protocol import degree_of
 from lognmf.core.terms.robust import kept_share
 from lognmf.parameters import check_nonnegative
+from lognmf.progress import stage
 
 AUTO = "auto"
 """The word that stands for a weight to be chosen."""
@@ -150,8 +151,9 @@ class Weights:
         values = dict(self.values)
         loose = LOOSE * (model.tol or USUAL_TOL)
         if "gamma" in self.auto:
-            values["gamma"] = outlier_weights(problem, found.residuals)
-            found = fit(found.factors, values, loose).found()
+            with stage("choosing gamma"):
+                values["gamma"] = outlier_weights(problem, found.residuals)
+                found = fit(found.factors, values, loose).found()
         sides: list[str] = [name for name in ("alpha", "beta") if name in self.auto]
         if not sides:
             return found.factors, Weights(values)
@@ -180,7 +182,8 @@ class Weights:
         explained = np.maximum(_without_parts(problem, U, V) - found.data_term, 0)
         share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
         spare = share * np.minimum(found.data_term, explained)
-        state, weight = sparsest(fit, found, values, chosen, sparsity, spare, loose)
+        with stage(f"choosing {' and '.join(sides)}", TRIALS, "fits", at_most=True) as search:
+            state, weight = sparsest(fit, found, values, chosen, sparsity, spare, loose, search.move)
         values |= {name: side * weight for name, side in chosen.items()}
         return state
 
@@ -264,19 +267,20 @@ def sparsest(
     sparsity: np.ndarray,
     spare: np.ndarray,
     tol: float,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> tuple[State, np.ndarray]:
     """The largest weight (B,) for which the data term rises by at most ``spare`` (B,), and factors near it.
 
     ``sides`` says by 1 which of alpha and beta it is. ``sparsity`` is that penalty of the plain fit with
     weight 1. Going down from that fit, the data term cannot rise by more than weight · sparsity: this
-    gives the first value. Each fit starts where the last good one ended.
+    gives the first value. Each fit starts where the last good one ended. ``tell`` gets the number of fits.
     """
     state, base = plain.factors, plain.data_term
     low, high = np.zeros_like(base), np.full_like(base, np.inf)
     low_cost, high_cost = np.zeros_like(base), np.full_like(base, np.inf)
     weight = spare / np.where(sparsity > 0, sparsity, np.inf)
     running = np.flatnonzero(weight > 0)
-    for _ in range(TRIALS):
+    for trial in range(1, TRIALS + 1):
         if not running.size:
             break
         tried = {**weights, **{name: side * weight for name, side in sides.items()}}
@@ -291,6 +295,7 @@ def sparsest(
         weight = _next_weight(spare, low, low_cost, high, high_cost)
         unfinished = (low_cost < ENOUGH * spare) & (high > STEPS[0] ** 0.25 * low)
         running = running[unfinished[running]]
+        tell(trial)
     return state, low
 
 

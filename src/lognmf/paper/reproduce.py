@@ -15,7 +15,6 @@ from lognmf.paper.run import (
     check_resources,
     compute,
     default_jobs,
-    in_words,
     missing,
     outlook,
 )
@@ -24,6 +23,7 @@ from lognmf.paper.spec import PRESETS, Cell, Data
 from lognmf.paper.store import StudyStore, existing_store
 from lognmf.paper.tables import DATASETS, Scope, targets
 from lognmf.parameters import check_choice
+from lognmf.progress import in_words
 
 STORE = "study.db"
 """The file of all rows in a result folder."""

@@ -274,10 +274,3 @@ def _split(todo: Iterable[Piece], device: str | None) -> tuple[list[Piece], list
 def default_jobs(device: str | None) -> int:
     """One process per core; next to a GPU two fewer, as it needs one core to be fed."""
     return cores() if device is None else max(1, cores() - 2)
-
-
-def in_words(seconds: float) -> str:
-    """A time in seconds, minutes or hours."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

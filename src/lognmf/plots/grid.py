@@ -48,7 +48,7 @@ _AXES = {
 }
 
 
-def sensitivity(rows: Rows, by: str = "normalized_cut", *, ranked: Rows) -> Figure:
+def sensitivity(result: Any, by: str | None = None, *, ranked: Rows | None = None) -> Figure:
     """How the clusterings of a grid depend on its parameters, with the chosen setting marked.
 
     A heat map over the two parameters with the most values (at a tie, those on which the score
@@ -57,14 +57,13 @@ def sensitivity(rows: Rows, by: str = "normalized_cut", *, ranked: Rows) -> Figu
 
     Parameters
     ----------
-    rows : sequence of mappings
-        Rows of `fit_grid`, computed with ``n_clusters`` or ``y``.
-    by : {"normalized_cut", "balanced_cut", "balanced_modularity"}, default="normalized_cut"
-        Criterion of the choice, as for `select`: what it looks at is drawn. "balanced_cut"
-        shows the balance only of settings whose cut is good enough.
-    ranked : sequence of mappings
-        The settings of these rows, best first, as from ``standings(rows, by)``: parameters,
-        ``score`` and the means over the seeds.
+    result : result of `tune` or `fit_grid`, or sequence of mappings
+        A grid that was fitted with ``n_clusters`` or ``y``, or its rows.
+    by : {"normalized_cut", "balanced_cut", "balanced_modularity"}, optional
+        Criterion of the choice, as for `select`: what it looks at is drawn. "balanced_cut" shows the balance
+        only of settings whose cut is good enough. Default: that of `tune`, else "normalized_cut".
+    ranked : sequence of mappings, optional
+        Needed with bare rows: their settings, best first, with ``score`` and means over the seeds.
 
     Returns
     -------
@@ -72,8 +71,8 @@ def sensitivity(rows: Rows, by: str = "normalized_cut", *, ranked: Rows) -> Figu
 
     Raises
     ------
-    ValueError
-        If ``by`` is no criterion, or no parameter varies in the rows.
+    ValueError, TypeError
+        If ``by`` is no criterion, no parameter varies in the rows, or bare rows come without their ranking.
 
     See Also
     --------
@@ -81,13 +80,15 @@ def sensitivity(rows: Rows, by: str = "normalized_cut", *, ranked: Rows) -> Figu
 
     Examples
     --------
-    >>> cut = {"normalized_cut": 0.5, "clusters": 3, "balance": 1.0}
-    >>> rows = [{"lam": lam, "seed": 0, **cut} for lam in (0.1, 1.0)]
-    >>> ranked = [{"lam": lam, "score": 0.5, "normalized_cut": 0.5} for lam in (0.1, 1.0)]
-    >>> figure = sensitivity(rows, ranked=ranked)
+    >>> import numpy as np
+    >>> from lognmf import fit_grid
+    >>> X = np.random.default_rng(0).random((30, 8))
+    >>> figure = sensitivity(fit_grid("GNMF", X, {"lam": [0.1, 1.0]}, n_clusters=3, max_iter=5))
     """
+    by = getattr(result, "by", "normalized_cut") if by is None else by
     check_choice("by", by, SHOWN)
-    ranked = _judged(ranked, by)
+    rows: Rows = getattr(result, "rows", result)
+    ranked = _judged(_ranked(result, by) if ranked is None else ranked, by)
     values = _varied(ranked)
     if not values:
         msg = (
@@ -108,10 +109,26 @@ def sensitivity(rows: Rows, by: str = "normalized_cut", *, ranked: Rows) -> Figu
         axes.set_xlabel(_AXES.get(axis, axis))
     if others:
         all_axes[0].set_ylabel(_AXES.get(others[0], others[0]))
-    dashes = any(np.isnan(place[panel]) for place in ranked for panel in SHOWN[by])
-    story = _story(ranked[0], rows, sorted(others[1:]), dashes=dashes)
+    remarks = []
+    if any(np.isnan(place[panel]) for place in ranked for panel in SHOWN[by]):
+        remarks.append("no balance where the cut is too large")
+    cells = ({axis: x, others[0]: y} for x in values[axis] for y in values[others[0]]) if others else ()
+    if not all(_best(ranked, cell) for cell in cells):
+        remarks.append("grey: not tried")
+    story = _story(ranked[0], rows, sorted(others[1:]), remarks)
     figure.suptitle(story, fontsize=10, color=DARK, x=0.012, ha="left")
     return figure
+
+
+def _ranked(result: Any, by: str) -> Rows:
+    """The settings of a result, best first."""
+    if not hasattr(result, "standings"):
+        msg = (
+            "sensitivity takes the result of tune or fit_grid; bare rows need ranked, their settings from "
+            f"the best to the worst. Got {type(result).__name__} without it."
+        )
+        raise TypeError(msg)
+    return result.standings(by)
 
 
 def _parameters(place: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,16 +242,14 @@ def _wider(places: Sequence[float], *, log: bool) -> tuple[float, float]:
     return (low / room, high * room) if log else (low - room, high + room)
 
 
-def _story(best: Mapping[str, Any], rows: Rows, hidden: Sequence[str], *, dashes: bool) -> str:
+def _story(best: Mapping[str, Any], rows: Rows, hidden: Sequence[str], remarks: Sequence[str]) -> str:
     """The heading: what is marked, and what the numbers are."""
     setting = ", ".join(f"{name} {_word(value)}" for name, value in _parameters(best).items())
     seeds = len({row["seed"] for row in rows})
     lines = [f"Mean over {seeds} seeds" if seeds > 1 else "One seed"]
     if hidden:
         lines.append(f"each cell with its best {' and '.join(hidden)}")
-    if dashes:
-        lines.append("no balance where the cut is too large")
-    return f"Chosen (orange): {setting}\n{', '.join(lines)}"
+    return f"Chosen (orange): {setting}\n{', '.join([*lines, *remarks])}"
 
 
 def _word(value: Any) -> str:

@@ -54,7 +54,11 @@ def as_numpy(values: Any) -> np.ndarray:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of this size, in inches."""
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        msg = 'Plots need matplotlib: run pip install "lognmf[plots]".'
+        raise ImportError(msg) from error
 
     return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
