@@ -103,11 +103,20 @@ class TestSparsity:
     def test_missing_entries_and_tensors(self, digits, rng):
         holes = np.where(rng.random(digits.shape) < 0.1, np.nan, digits)
         model = LogSparseNMF(4, max_iter=200, random_state=0).fit(holes)
-        assert max(model.alpha_, model.beta_) > 0
+        assert model.alpha_ == model.beta_ > 0
         torch = pytest.importorskip("torch")
         tensor = LogSparseNMF(4, max_iter=200, random_state=0).fit(torch.tensor(digits))
         assert max(tensor.alpha_, tensor.beta_) > 0
         assert isinstance(tensor.components_, torch.Tensor)
+
+    def test_codes_stay_bounded_where_entries_are_missing(self):
+        """Sparse parts that hardly touch what is known of a sample must not get huge codes."""
+        X = normalize(load_digits().data[:600])
+        known = np.random.default_rng(0).random(X.shape) < 0.8
+        model = LogSparseNMF(10, random_state=0).fit(np.where(known, X, np.nan))
+        assert model.embedding_.max() < 5
+        missing = (model.inverse_transform(model.embedding_) - X)[~known]
+        assert np.sqrt(np.mean(missing**2)) < 0.7 * X[~known].std()
 
     def test_data_that_fit_exactly_and_data_of_zeros(self):
         X = np.outer(np.arange(1.0, 9.0), np.arange(6.0))

@@ -60,7 +60,8 @@ class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
         Weight of the sparsity of the parts U. "auto": as sparse as ``extra_error`` allows.
     beta : float or "auto", default="auto"
         Weight of the sparsity of the codes V. "auto": as for alpha. If both are "auto", one is 0: beta, or
-        alpha where the parts have hardly any zeros without a weight, as spectra do.
+        alpha where the parts have hardly any zeros without a weight, as spectra do. Where entries are
+        missing, both get the same weight.
     lam : float, default=0.0
         Weight of the graph.
     extra_error : float, default=0.05

@@ -176,7 +176,10 @@ class Weights:
         """Put alpha and beta, as far as they are in ``sides``, into ``values``; factors near their fit."""
         U, V = found.factors.U, found.factors.V
         costs = {"alpha": _cost(model.penalty, U, U), "beta": _cost(model.penalty, V, U)}
-        chosen = sides_of(U) if len(sides) == 2 else dict.fromkeys(sides, np.ones(len(found.data_term)))
+        # With missing entries both are penalised: a sparse part may hardly touch what is known of a sample,
+        # and its code, free of charge, would grow without bound.
+        either = len(sides) == 2 and not problem.data.weights
+        chosen = sides_of(U) if either else dict.fromkeys(sides, np.ones(len(found.data_term)))
         sparsity = np.sum([chosen[name] * costs[name] for name in chosen], axis=0)
         # Where the parts explain little, as in texts, a small share of the error is all that they explain.
         explained = np.maximum(_without_parts(problem, U, V) - found.data_term, 0)
