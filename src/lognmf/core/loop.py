@@ -20,6 +20,10 @@ OnState = Callable[[int, Steps, State], None]
 OnCheckpoint = Callable[[int, Solution], None]
 """Called with the iteration, and all settings as they are or ended before; its time is not counted."""
 
+Keep = Callable[[Callable[[], Solution]], State | None]
+"""Called after every evaluation with a function that gives all settings as they are, from which another loop
+can go on; may return their state from a better place. Its time is not counted."""
+
 
 def iterate(
     rule: Steps,
@@ -32,6 +36,8 @@ def iterate(
     on_state: OnState | None = None,
     checkpoints: Collection[int] = (),
     on_checkpoint: OnCheckpoint | None = None,
+    keep: Keep | None = None,
+    since: Solution | None = None,
 ) -> Solution:
     """Repeat ``rule`` until every setting has converged or ``max_iter`` is reached.
 
@@ -43,16 +49,22 @@ def iterate(
     then counted on without being computed.
 
     At every one of ``checkpoints``, up to ``max_iter`` and each after an evaluation or after the end, the
-    solution is what a loop with that ``max_iter`` would return.
+    solution is what a loop with that ``max_iter`` would return. A loop that goes on from what another one
+    gave to ``keep`` is given that as ``since``, and its ``state``.
     """
-    running = np.arange(state.batch)
+    n_iter = np.zeros(state.batch, dtype=int) if since is None else since.n_iter.copy()
+    reason = ["max_iter"] * state.batch if since is None else [*since.reason]
+    running = np.flatnonzero([why == "max_iter" for why in reason])
     moving = running  # those of them that the batch still holds
-    n_iter = np.zeros(state.batch, dtype=int)
-    reason = ["max_iter"] * state.batch
     ended: list[tuple[np.ndarray, State]] = []
-    log = _Log(state.batch)
-    current = log.record(0, running, moving, rule.value(state))
-    log.show(on_state, 0, rule, state)
+    log = _Log(state.batch) if since is None else _Log.since(since)
+    if since is None:
+        current = log.record(0, running, moving, rule.value(state))
+        log.show(on_state, 0, rule, state)
+    else:
+        before = np.setdiff1d(np.arange(state.batch), running)
+        ended, current = [(before, state.take(before))] * bool(before.size), log.last[running]
+        state, rule = state.take(running), rule.take(running)
     waiting = sorted(checkpoints)
 
     def solution() -> Solution:
@@ -64,7 +76,7 @@ def iterate(
         while on_checkpoint is not None and waiting and waiting[0] <= until:
             log.pause(on_checkpoint, waiting.pop(0), solution())
 
-    done = 0
+    done = log.rows[-1][0]
     show_checkpoints(done)
     while done < max_iter and running.size:
         steps = min(eval_every, max_iter - done)
@@ -98,6 +110,11 @@ def iterate(
             moving, current = moving[stay], current[stay]
             state, rule = state.take(stay), rule.take(stay)
         show_checkpoints(done)
+        if keep is not None and moving.size:
+            elsewhere = log.pause(keep, solution)
+            if elsewhere is not None:
+                ended = [(index, elsewhere.take(index)) for index, _ in ended]
+                state = elsewhere.take(moving)
 
     show_checkpoints(np.inf)
     return solution()
@@ -128,6 +145,15 @@ class _Log:
         self.last = np.full(batch, np.nan)
         self.rows: list[tuple[int, float, np.ndarray]] = []
 
+    @classmethod
+    def since(cls, solution: Solution) -> _Log:
+        """The log of a loop that has come so far."""
+        log, history = cls(len(solution.objective)), solution.history
+        log.start -= float(history["seconds"][-1])
+        log.last = solution.objective.copy()
+        log.rows = [*zip(history["iteration"], history["seconds"], history["objective"], strict=True)]
+        return log
+
     def record(self, iteration: int, running: np.ndarray, moving: np.ndarray, value: Array) -> np.ndarray:
         """Keep the ``value`` of the ``moving`` settings; those of the other running ones stay."""
         current = np.array(to_numpy(value), dtype=np.float64)
@@ -149,11 +175,12 @@ class _Log:
         if on_state is not None and state.batch:
             self.pause(on_state, iteration, rule, state)
 
-    def pause(self, look: Callable[..., None], *seen: Any) -> None:
+    def pause(self, look: Callable[..., Any], *seen: Any) -> Any:
         """``look(*seen)``, off the clock."""
         began = time.perf_counter()
-        look(*seen)
+        found = look(*seen)
         self.start += time.perf_counter() - began
+        return found
 
     def history(self) -> dict[str, np.ndarray]:
         iteration, seconds, objective = zip(*self.rows, strict=True)

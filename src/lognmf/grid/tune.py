@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import to_numpy
 from lognmf.grid.fit import Choose, all_at_once, fit_rounds
-from lognmf.grid.keys import key_of
 from lognmf.grid.plan import Pair, check_model
 from lognmf.grid.select import CRITERIA, Choice, best_row, select
+from lognmf.models.identity import key_of
 from lognmf.parameters import check_choice
 
 WEIGHTS = {

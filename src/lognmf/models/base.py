@@ -23,10 +23,11 @@ from lognmf.core.terms import LOSSES
 from lognmf.graph import Graphs
 from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
+from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import Fits, draw, fit_batch
 from lognmf.models.on_workers import Remote
 from lognmf.models.readable import Readable
-from lognmf.models.remote_samples import encoded
+from lognmf.models.remote_samples import encoded, given_codes
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
 from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_same_shape
@@ -201,6 +202,7 @@ class FactorModel(
         mask: Any = None,
         *,
         graphs: Graphs | None = None,
+        checkpoint: Any = None,
     ) -> Self:
         """Check, start, iterate, keep the best; `Samples` come with ``graphs`` and are not read again."""
         self._check_parameters()
@@ -209,7 +211,7 @@ class FactorModel(
             data = check_data(self, X, reset=True, mask=mask)
             with threads_for(data.stand_in, self.n_components * self.n_init):
                 graphs = graphs_of(data, verbose=bool(self.verbose)) if graphs is None else graphs
-                self._fit_checked(data, graphs, given or {})
+                self._fit_checked(data, graphs, given or {}, checkpoint)
         except BaseException:
             # A failed fit keeps n_features_in_ of the previous one.
             for name in _FEATURES:
@@ -218,16 +220,28 @@ class FactorModel(
             raise
         return self
 
-    def _fit_checked(self, data: Any, graphs: Graphs, given: Mapping[str, Any]) -> None:
+    def _fit_checked(self, data: Any, graphs: Graphs, given: Mapping[str, Any], folder: Any) -> None:
         self._check_data(data, graphs)
         if remark := self._remark(data):
             warnings.warn(remark, stacklevel=2)
         scaled = in_units(data, unit := self._unit(data))
         first = self._given_factors(data, given, unit)
+        kept = None if folder is None else Checkpoint.of(folder, self, data, given)
         with Watcher(self, getattr(data, "X", data), self.max_iter) as watcher:
-            start = draw(self, scaled, graphs, self.random_state, first)
-            options: Any = {"unit": unit, "max_iter": self.max_iter, "on_eval": watcher}
-            self._keep(fit_batch(self, scaled, graphs, start, **options), data)
+            begun = kept and kept.begun(data.pattern)
+            start = [begun or draw(self, scaled, graphs, self.random_state, first)]
+            del first
+            fits = fit_batch(
+                self,
+                scaled,
+                graphs,
+                start.pop(),  # and not kept here: its memory is needed
+                unit=unit,
+                max_iter=self.max_iter,
+                on_eval=watcher,
+                kept=kept,
+            )
+            self._keep(fits, data)
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
@@ -279,7 +293,9 @@ class FactorModel(
             check_same_shape(self, *data.shape)
             first = list(self._last())
         for place, (name, shape) in enumerate(shapes.items()):
-            if first[place] is not None:
+            if first[place] is not None and isinstance(data, Remote) and place == 1:
+                first[place] = given_codes(data, first[place], shape[1], unit)
+            elif first[place] is not None:
                 signed = self._signed and name == "U0"
                 first[place] = check_factor(name, first[place], shape, data.pattern, signed=signed)[
                     :, None, :
@@ -303,7 +319,7 @@ class FactorModel(
         if hasattr(self, "scale"):
             fitted["scale_"] = fits.unit
         if hasattr(self, "graph"):
-            fitted["graph_"] = fits.graph
+            fitted["graph_"] = fits.graph if not isinstance(data, Remote) else fits.graph and fits.graph.given
         fitted |= self._more_attributes(fits, data)
         self.__dict__.update(fitted)
 

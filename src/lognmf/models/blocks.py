@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from lognmf.core.data import Data, InMemory
 from lognmf.core.starts import STARTS
 from lognmf.graph import Graphs, check_graph
 from lognmf.models.on_workers import Remote
+from lognmf.models.remote_graph import GraphsOnWorkers
 from lognmf.models.remote_samples import check_remote, refuses_remote
 from lognmf.models.scale import known_share, row_squares
 from lognmf.models.validation import (
@@ -172,18 +174,28 @@ class GraphsOfBlocks:
 
     data: Blocks
 
+    @cached_property
+    def _built(self) -> dict[tuple[int, str], sp.csr_array]:
+        return {}
+
     def knn(self, n_neighbors: int, graph: Any = "knn") -> sp.csr_array:
+        """The graph of so many neighbours, built once, or a given one."""
+        if not isinstance(graph, str):
+            return self.given(graph)
+        if (n_neighbors, graph) not in self._built:
+            self._built[n_neighbors, graph] = self._near(n_neighbors, graph)
+        return self._built[n_neighbors, graph]
+
+    def _near(self, n_neighbors: int, search: str) -> sp.csr_array:
         """The neighbour graphs of every two consecutive blocks, the last and the first too, put together.
 
         A graph within each block would do without the second block, but it is in pieces, and a strong graph
         term then makes clusters of the pieces.
         """
-        if not isinstance(graph, str):
-            return self.given(graph)
         n, places = self.data.shape[0], self.data.places
         W = sp.csr_array((n, n))
         for one, other in zip(places, places[1:] + places[:1] * (len(places) > 2), strict=False):
-            near = Graphs(self._together(one, other)).knn(n_neighbors, graph).tocoo()
+            near = Graphs(self._together(one, other)).knn(n_neighbors, search).tocoo()
             number = np.concatenate([np.arange(rows.start, rows.stop) for rows in (one, other)])
             ends = tuple(number[end] for end in near.coords)
             W = sp.csr_array(W.maximum(sp.csr_array((near.data, ends), shape=(n, n))))
@@ -201,6 +213,8 @@ class GraphsOfBlocks:
 
 def graphs_of(data: Data, *, verbose: bool = False) -> Any:
     """The graphs of a data set."""
+    if isinstance(data, Remote):
+        return GraphsOnWorkers(data)
     return GraphsOfBlocks(data) if isinstance(data, Blocks) else Graphs(data.stand_in, verbose=verbose)
 
 
