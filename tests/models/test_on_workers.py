@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ from lognmf import MODELS, in_blocks, load_model, on_workers, save_model
 from lognmf.models import on_workers as models_on_workers
 from lognmf.models.on_workers import RemoteMultiplicative
 from lognmf.models.worker_tasks import block_of
-from lognmf.sources import Planted
+from lognmf.sources import Planted, RowBlocks
 from problems import make, samples, weights
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+dask = pytest.importorskip("dask", reason="dask is an extra")
 da = pytest.importorskip("dask.array", reason="dask is an extra")
 
 NAMES = ["NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF"]
@@ -81,8 +83,7 @@ def same(ours, theirs, tol=1e-9):
 
 
 @pytest.mark.parametrize("name", ["GNMF", "LS-NMF"])
-@pytest.mark.parametrize("blocks", [1, 2, 4])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("blocks", "kind"), [(1, "dense"), (2, "csr"), (4, "dense")])
 def test_graphs(name, blocks, kind, X, client):
     """Neighbours are sought as in blocks on disk; rows of a given graph meet those of other workers."""
     cls, X = MODELS[name], KINDS[kind](X)
@@ -112,8 +113,7 @@ def test_first_factors(X, rng, client):
         for first in ({"U0": U, "V0": V}, {"U0": U}, {"V0": V}):
             theirs = make(cls, k, **settings(cls)).fit(X, **first)
             same(make(cls, k, **settings(cls)).fit(blocks, **first), theirs)
-            lazy = {name: da.from_array(F, chunks=7) if name == "V0" else F for name, F in first.items()}
-            same(make(cls, k, **settings(cls)).fit(blocks, **lazy), theirs)
+        same(make(cls, k, **settings(cls)).fit(blocks, V0=da.from_array(V, chunks=7)), theirs)
     ours, theirs = (make(cls, k, **settings(cls, warm_start=True)).fit(Y) for Y in (blocks, X))
     same(ours.fit(blocks), theirs.fit(X))
 
@@ -206,6 +206,15 @@ def test_chosen_weights(rng, client):
     np.testing.assert_allclose(ours.embedding_.compute(), memory.embedding_, atol=1e-6)
 
 
+def test_callbacks_stay_here(X, client):
+    """They may hold what cannot be sent, such as the lock of a progress bar."""
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
+    model = make(MODELS["NMF"], k, **settings(MODELS["NMF"], max_iter=2))
+    model.set_callbacks(callback.ProgressBar())
+    blocks = on_workers(chunks(X, 20))
+    model.fit(blocks).transform(blocks).compute()
+
+
 def test_a_model_is_saved_with_its_codes(X, tmp_path, client):
     model = make(MODELS["NMF"], k, **settings(MODELS["NMF"], max_iter=1)).fit(on_workers(chunks(X, 20)))
     save_model(model, tmp_path / "model.npz")
@@ -235,6 +244,17 @@ def test_nothing_of_n_rows_comes_here(client, monkeypatch):
     assert max(sizes) <= 7 * 7 + 7 * k + k * k
 
 
+def part_of(folder, start, stop):
+    return np.load(f"{folder}/{start // 10}.npy")
+
+
+def fatal(folder, start, stop):
+    """As a system does that runs out of memory."""
+    if start == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return part_of(folder, start, stop)
+
+
 class TestRefusals:
     def check(self, X, words, kind=ValueError, name="LS-NMF", **options):
         cls = MODELS[name]
@@ -252,6 +272,26 @@ class TestRefusals:
         self.check(on_workers(chunks(X, 10)), r"^Block 3 of X .*: Input X contains NaN", name="RLS-NMF")
         wrong = chunks(X, 10).map_blocks(lambda block: block[1:], chunks=((10,) * 4, (12,)))
         self.check(on_workers(wrong), r"^Block 1 of X \(rows 0 to 9\): it should have the shape \(10, 12\)")
+
+    def test_files(self, X, tmp_path, client):
+        """A file that cannot be read, at first or later; its part that is damaged is named."""
+        for part in range(4):
+            np.save(tmp_path / f"{part}.npy", X[10 * part : 10 * part + 10])
+        folder = str(tmp_path)  # and no object of pytest
+        parts = RowBlocks((40, 12), X.dtype, (0, 10, 20, 30, 40), partial(part_of, folder))
+        good = make(MODELS["LS-NMF"], k, **settings(MODELS["LS-NMF"], max_iter=2)).fit(on_workers(parts))
+        (tmp_path / "2.npy").write_bytes(b"x")
+        self.check(on_workers(parts), r"^Block 3 of X \(rows 20 to 29\): .*pickle")
+        (tmp_path / "2.npy").unlink()
+        self.check(on_workers(parts), r"^Block 3 of X \(rows 20 to 29\): .*No such file")
+        with pytest.raises(ValueError, match=r"^Block 3 of X"):
+            good.fit(on_workers(parts))
+        assert good.n_iter_ == 2  # as it was
+        h5py = pytest.importorskip("h5py", reason="h5py is an extra")
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file["X"] = X
+            with pytest.raises(TypeError, match="give the path of its file"):
+                on_workers(file["X"])
 
     def test_settings(self, X, client):
         X = on_workers(chunks(X, 10))
@@ -298,3 +338,18 @@ def test_a_killed_worker_costs_its_blocks_only(monkeypatch):
         ours = MODELS["LS-NMF"](k, **options).fit(on_workers(source, client=client))
         np.testing.assert_allclose(ours.embedding_.compute(), memory.embedding_, atol=1e-8)
     np.testing.assert_allclose(ours.components_, memory.components_, atol=1e-8)
+
+
+def test_a_block_that_is_too_large(X, tmp_path):
+    """A worker that is killed again and again is said to lack memory, and by which block."""
+    for part in range(4):
+        np.save(tmp_path / f"{part}.npy", X[10 * part : 10 * part + 10])
+    source = RowBlocks((40, 12), X.dtype, (0, 10, 20, 30, 40), partial(fatal, str(tmp_path)))
+    setup = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    with once, distributed.LocalCluster(**setup) as cluster, distributed.Client(cluster) as client:
+        model = MODELS["NMF"](k)
+        words = r"^Block 3 of X \(rows 20 to 29\): the workers .* died, mostly for lack of memory"
+        with pytest.raises(MemoryError, match=words):
+            model.fit(on_workers(source, client=client))
+    assert not hasattr(model, "components_")

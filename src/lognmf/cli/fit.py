@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,6 +108,13 @@ def fit(
             show_default="half of the memory",
         ),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Fit on the workers of a Dask scheduler, such as tcp://host:8786; they read the file.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL")
     ] = None,
@@ -117,6 +125,9 @@ def fit(
     Options that are not given keep the model's defaults. --tune chooses the weights that are not
     given. Without --init it uses the spectral initialisation where the model has it; with that
     initialisation it also chooses the number of iterations, unless --max-iter is given.
+
+    A fit in blocks of rows is kept in the folder DIR.checkpoint while it runs: after an interruption the same
+    command goes on from there.
     """
     asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
@@ -131,7 +142,7 @@ def fit(
     with interruptible():
         from lognmf.cli import show
         from lognmf.cli.folder import check_folder
-        from lognmf.cli.large import load_in_blocks, memory_in_bytes
+        from lognmf.cli.large import fit_in_blocks, load_in_blocks, memory_in_bytes
         from lognmf.cli.read import load, reading
         from lognmf.cli.write import Run, summarize, write_results
         from lognmf.clustering import cluster
@@ -142,7 +153,8 @@ def fit(
             estimator, tuned = _estimator(name, given | {"n_components": ks[0]}), None
             grid = _grid(estimator, name, given) if tune else None
             folder = check_folder(out or options.default_folder(file, name), force=force)
-            large = load_in_blocks(file, reading(context), memory_in_bytes(memory))
+            limit, apart = memory_in_bytes(memory), scheduler is not None
+            large = load_in_blocks(file, reading(context), limit, always=apart)
             if large is not None and (len(ks) > 1 or tune or not estimator._blocks):
                 asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
                 msg = f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory."
@@ -156,7 +168,12 @@ def fit(
             settings["clusters"] = n_clusters
             _check_clusters(n_clusters, data.X.shape[0])
             show.announce(data, estimator.n_components)
-            if grid is None:
+            checkpoint = folder.with_name(f"{folder.name}.checkpoint")
+            if large is not None:
+                word = f"interrupted; the same command goes on from {checkpoint}"
+                with interruptible(word), show.fit_progress(estimator, name, console):
+                    fit_in_blocks(estimator, data.X, checkpoint, scheduler)
+            elif grid is None:
                 with show.fit_progress(estimator, name, console):
                     estimator.fit(data.X)
             else:
@@ -166,7 +183,9 @@ def fit(
             groups = tuned.labels if tuned else cluster(estimator.embedding_, n_clusters, random_state=seed)
             settings["image_shape"] = data.image_shape
             run = Run(data, estimator, groups, settings, source, context.obj, scaled, tuned)
-            write_results(folder, run, force=force)
+            write_results(folder, run, force=force, kind="" if large is None else Path(file).suffix.lower())
+            if large is not None:
+                shutil.rmtree(checkpoint, ignore_errors=True)
     if tuned is not None:
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")

@@ -16,6 +16,9 @@ SUMMARY, MODEL, PREPARATION, SAMPLES = "summary.json", "model.npz", "preparation
 FILES = (
     SUMMARY,
     "factors.npz",
+    *(f"factors.{kind}" for kind in ("h5", "hdf5", "h5ad")),
+    "U.npy",
+    "V.npy",
     MODEL,
     PREPARATION,
     SAMPLES,
@@ -31,7 +34,10 @@ FILES = (
     *(f"{name}.{kind}" for name in ("parts", "codes") for kind in ("csv", "parquet")),
     *(f"{name}.parquet" for name in ("labels", "outliers")),
 )
-"""Everything the result folder of a fit can hold."""
+"""Everything the result folder of a fit can hold, besides the folder `FACTORS`."""
+
+FACTORS = "factors.zarr"
+"""Factors of samples that were read from zarr."""
 
 COMPARISON_FILES = ("index.html", SUMMARY, "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
@@ -65,8 +71,9 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path
 
 
 def _is_result(path: Path) -> bool:
-    """Whether a path in a result folder is a file of ours: a folder or a link of such a name is not."""
-    return path.name in (*FILES, *COMPARISON_FILES) and path.is_file() and not path.is_symlink()
+    """Whether a path in a result folder is ours: a link, or another folder than `FACTORS`, is not."""
+    files = path.name in (*FILES, *COMPARISON_FILES) and path.is_file()
+    return (files or (path.name == FACTORS and path.is_dir())) and not path.is_symlink()
 
 
 @contextmanager

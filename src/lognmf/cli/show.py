@@ -7,7 +7,15 @@ from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from lognmf.comparison import SPREAD, Row, filled_columns
@@ -43,13 +51,16 @@ def announce(data: Dataset, k: int) -> None:
 
 
 def bars(console: Console, detail: str = "unit", *, transient: bool = False) -> Progress:
-    """Progress bars: description, bar, count, the field ``detail`` of the task, and the time so far."""
+    """Progress bars: description, bar, count, the field ``detail`` of the task, the time so far and left."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(f"{{task.fields[{detail}]}}"),
         TimeElapsedColumn(),
+        TextColumn("at most"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
         console=console,
         transient=transient,
     )
@@ -69,10 +80,9 @@ class FitProgress:
         """Nothing to do: the bar moves after each evaluation."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Move on by the iterations of one evaluation; the last one may have fewer."""
+        """Move to the iteration of an evaluation, which its task is called after."""
         if context.parent is not None:
-            done = (context.task_id + 1) * estimator.eval_every
-            self.progress.update(self.task, completed=min(done, estimator.max_iter))
+            self.progress.update(self.task, completed=int(context.task_name.split()[-1]))
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Leave the bar full: a fit that has converged early is complete."""

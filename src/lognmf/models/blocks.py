@@ -49,7 +49,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Any:
         data: Data = check_samples(estimator, _whole(X, source, mask, estimator), reset=reset)
     else:
         data = _checked(estimator, source, mask, reset=reset)
-    _check_names(estimator, source, reset=reset)
+    check_names(estimator, source, reset=reset)
     return data
 
 
@@ -60,7 +60,7 @@ def _whole(X: Any, source: RowBlocks, mask: Any, estimator: Any) -> Samples:
     rows = slice(0, source.shape[0])
     weights = as_source(mask)
     mask = mask if weights is None else weights.read(rows)
-    return replace(read_samples(_rows(source, rows), mask, estimator=estimator), source=source)
+    return replace(read_samples(read_block(source, rows), mask, estimator=estimator), source=source)
 
 
 def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Blocks:
@@ -72,7 +72,7 @@ def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Bl
     whole = Blocks(lambda rows: _read(source, weights, rows), source.edges, p, pattern, nothing)
     parts, weighted = [], False
     for rows in whole.places:
-        X = _rows(source, rows)
+        X = read_block(source, rows)
         with _named(source, rows):
             own = None if weights is None else weights.read(rows)
             samples = read_samples(X, own, estimator=estimator)
@@ -87,6 +87,17 @@ def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Bl
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
         raise ValueError(msg)
     return replace(whole, facts=facts, weights=weighted)
+
+
+def some_rows(estimator: Any, source: RowBlocks, index: np.ndarray) -> Any:
+    """The samples ``index``, in order, as one matrix; all blocks are looked at."""
+    parts = []
+    for rows in source.places:
+        X = read_block(source, rows)
+        with _named(source, rows):
+            check_accepted(estimator, read_samples(X, estimator=estimator), reset=False, rows=source.shape[0])
+        parts.append(X[index[(index >= rows.start) & (index < rows.stop)] - rows.start])
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _together(parts: list[tuple[Any, ...]], places: list[slice]) -> Facts:
@@ -125,10 +136,10 @@ def _rows_of_mask(mask: Any, source: RowBlocks) -> RowBlocks:
 
 def _read(source: RowBlocks, mask: RowBlocks | None, rows: slice) -> InMemory:
     """Some rows as data in memory, for a fit that has checked them before."""
-    return converted(_rows(source, rows), None if mask is None else mask.read(rows))
+    return converted(read_block(source, rows), None if mask is None else mask.read(rows))
 
 
-def _rows(source: RowBlocks, rows: slice) -> Any:
+def read_block(source: RowBlocks, rows: slice) -> Any:
     """Some rows as an array of the right type; an error names the block."""
     with _named(source, rows, "cannot be read: "):
         X = source.read(rows)
@@ -154,7 +165,7 @@ def _named(source: RowBlocks, rows: slice, what: str = "") -> Iterator[None]:
         raise kind(msg) from error
 
 
-def _check_names(estimator: Any, source: RowBlocks, *, reset: bool) -> None:
+def check_names(estimator: Any, source: RowBlocks, *, reset: bool) -> None:
     """Note the names of the features, or compare them."""
     names = source.feature_names
     if reset:

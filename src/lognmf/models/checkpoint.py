@@ -69,7 +69,8 @@ class Checkpoint:
     ) -> Checkpoint:
         """That of a model's fit to data, from given first factors or none."""
         parameters = {name: value for name, value in model.get_params().items() if name != "verbose"}
-        about = {"version": code_version(), "model": type(model).__name__}
+        about: dict[str, Any] = {"version": code_version(), "model": type(model).__name__}
+        about["place"] = "workers" if isinstance(data, Remote) else "one process"
         about |= {f"parameter {name}": plain(value) for name, value in parameters.items()}
         about |= {name: plain(value) for name, value in given.items()}
         return cls(folder, about | {"data": identity(data)})

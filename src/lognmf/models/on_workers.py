@@ -8,7 +8,8 @@ so Dask computes again what a dead worker held.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from lognmf.core.rule import State
 from lognmf.core.solvers.multiplicative import Multiplicative, unit_columns
 from lognmf.core.terms.protocol import DataFit
 from lognmf.models import worker_tasks as tasks
+from lognmf.reading import reason
 from lognmf.sources import WorkerBlocks
 
 if TYPE_CHECKING:
@@ -34,6 +36,29 @@ FAN = 8
 
 MOST_RESIDUALS = 100_000
 """Residuals that come to the client where a weight is chosen by them; of more samples, evenly spaced ones."""
+
+
+@contextmanager
+def naming_the_block(source: WorkerBlocks, futures: Sequence[Any]) -> Iterator[None]:
+    """Errors inside name the block whose future, among those of all blocks, has failed."""
+    from distributed import KilledWorker
+
+    try:
+        yield
+    except Exception as error:
+        number = next((i for i, future in enumerate(futures) if future.status == "error"), None)
+        if number is None:
+            raise
+        place = f"Block {number + 1} of X (rows {source.edges[number]} to {source.edges[number + 1] - 1})"
+        if isinstance(error, KilledWorker):
+            msg = (
+                f"{place}: the workers that worked on it died, mostly for lack of memory: use smaller "
+                "blocks, or workers with more memory."
+            )
+            raise MemoryError(msg) from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        msg = f"{place}: {reason(error)}."
+        raise kind(msg) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +111,12 @@ class Remote:
 
     def added(self, futures: list[Any]) -> tuple[Any, ...]:
         """The sum of tuples of arrays, added up as a tree on the workers."""
-        client = self.source.client
+        client, parts = self.source.client, futures
         while len(futures) > 1:
             groups = [futures[i : i + FAN] for i in range(0, len(futures), FAN)]
             futures = [client.submit(tasks.added, group, pure=False) for group in groups]
-        return futures[0].result()
+        with naming_the_block(self.source, parts):
+            return futures[0].result()
 
     def rows(self, futures: list[Any], *shape: int) -> Any:
         """A Dask array of n rows from a future of every block."""
@@ -150,7 +176,9 @@ class RemoteCodes(Elsewhere):
         They no longer depend on what was computed before: only what follows is computed again after a loss.
         """
         client, files = self.data.source.client, _files(folder, len(self.parts))
-        client.gather(client.map(tasks.written, self.parts, files, pure=False))
+        made = client.map(tasks.written, self.parts, files, pure=False)
+        with naming_the_block(self.data.source, made):
+            client.gather(made)
         return self.read(self.data, folder, self.batch, self.k)
 
     @classmethod
@@ -186,7 +214,8 @@ class RemoteProblem:
         """``‖x_i − U v_i‖²`` of at most `MOST_RESIDUALS` samples, evenly spaced, and settings."""
         every = -(-self.data.shape[0] // MOST_RESIDUALS)
         parts = self.mapped(partial(tasks.residuals, every), U, V)
-        return np.concatenate([part for (part,) in self.data.source.client.gather(parts)])
+        with naming_the_block(self.data.source, parts):
+            return np.concatenate([part for (part,) in self.data.source.client.gather(parts)])
 
     def mapped(self, function: Callable[..., Any], U: Array, V: RemoteCodes) -> list[Any]:
         """Futures of ``function(problem, U, block, V, XU)``."""

@@ -14,13 +14,15 @@ from lognmf.core import starts
 from lognmf.core.arrays import to_numpy
 from lognmf.core.blocks import Facts
 from lognmf.core.data import InMemory
-from lognmf.models.on_workers import Remote
+from lognmf.models.on_workers import Remote, naming_the_block
 from lognmf.models.scale import known_share, row_squares
 from lognmf.models.validation import check_accepted, check_factor, check_features, read_samples
 from lognmf.models.worker_tasks import block_of
-from lognmf.reading import reason
 from lognmf.sources import WorkerBlocks
 from lognmf.sources.arrays import library
+
+CALLBACKS = "_skl_callbacks"
+"""Where scikit-learn keeps the callbacks of an estimator, which stay in this process."""
 
 
 def check_remote(estimator: Any, source: WorkerBlocks, mask: Any, *, reset: bool) -> Remote:
@@ -30,34 +32,17 @@ def check_remote(estimator: Any, source: WorkerBlocks, mask: Any, *, reset: bool
         raise TypeError(msg)
     check_features(estimator, source, reset=reset)
     plain, (n, p) = clone(estimator), source.shape
+    vars(plain).pop(CALLBACKS, None)
     expected = [(height, p) for height in np.diff(source.edges).tolist()]
     options = {"estimator": plain, "rows": n, "dtype": source.dtype, "device": source.device}
     found = source.client.map(_looked_at, source.blocks, expected, **options, pure=False)
-    parts = [_result(source, number, future) for number, future in enumerate(found)]
+    with naming_the_block(source, found):
+        parts = [future.result() for future in found]
     smallest, largest, squares, sizes, entries = zip(*parts, strict=True)
     size = max((s for s, own in zip(sizes, squares, strict=True) if own), default=1.0)
     whole = sum(own * (s / size) ** 2 for own, s in zip(squares, sizes, strict=True))
     facts = Facts(min(smallest), max(largest), np.array([whole]), size, 1.0, max(entries))
     return Remote(source, facts)
-
-
-def _result(source: WorkerBlocks, number: int, future: Any) -> Any:
-    """What was found in a block; an error names it."""
-    from distributed import KilledWorker
-
-    place = f"Block {number + 1} of X (rows {source.edges[number]} to {source.edges[number + 1] - 1})"
-    try:
-        return future.result()
-    except KilledWorker as error:
-        msg = (
-            f"{place}: the workers that were to hold it died, mostly for lack of memory: use smaller blocks, "
-            "fewer of them on a worker, or workers with more memory."
-        )
-        raise MemoryError(msg) from error
-    except Exception as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        msg = f"{place}: {reason(error)}."
-        raise kind(msg) from error
 
 
 def _looked_at(
@@ -91,7 +76,15 @@ def refuses_remote(model: Any) -> str | None:
 def encoded(model: Any, data: Remote) -> Any:
     """Codes of the samples, a Dask array (n, k); every block is encoded where it lies."""
     light = copy.copy(model)
-    for name in ("embedding_", "_data", "graph_", "outlier_share_", "outlier_norm_", "residual_norm_"):
+    for name in (
+        CALLBACKS,
+        "embedding_",
+        "_data",
+        "graph_",
+        "outlier_share_",
+        "outlier_norm_",
+        "residual_norm_",
+    ):
         vars(light).pop(name, None)
     return data.rows(data.each(_encoded, data.blocks, light), model.components_.shape[0])
 

@@ -69,6 +69,9 @@ def on_cluster(X: Any, source: RowBlocks | None, client: Any, device: str | None
     if source is None:
         msg = f"X must be a Dask array or what in_blocks takes; got {type(X).__name__}."
         raise TypeError(msg)
+    if library(X) == "h5py":
+        msg = "An HDF5 dataset that is open here cannot be sent to workers: give the path of its file."
+        raise TypeError(msg)
     places = [slice(*ends) for ends in zip(source.edges, source.edges[1:], strict=False)]
     blocks = tuple(client.map(source.read, places, pure=False))
     return WorkerBlocks(source.shape, source.dtype, source.edges, client, blocks, device)
