@@ -153,8 +153,8 @@ def fit(
             estimator, tuned = _estimator(name, given | {"n_components": ks[0]}), None
             grid = _grid(estimator, name, given) if tune else None
             folder = check_folder(out or options.default_folder(file, name), force=force)
-            limit, apart = memory_in_bytes(memory), scheduler is not None
-            large = load_in_blocks(file, reading(context), limit, always=apart)
+            most, apart = memory_in_bytes(memory), scheduler is not None
+            large = load_in_blocks(file, reading(context), most, always=apart)
             if large is not None and (len(ks) > 1 or tune or not estimator._blocks):
                 asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
                 msg = f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory."
@@ -164,14 +164,15 @@ def fit(
                 choice = _choose(components, ks, data.X, seed, console)
                 estimator.set_params(n_components=choice.best)
                 settings |= {"components": components, "reason": choice.reason}
-            n_clusters = estimator.n_components if clusters is None else clusters
-            settings["clusters"] = n_clusters
+            n_clusters = settings["clusters"] = estimator.n_components if clusters is None else clusters
             _check_clusters(n_clusters, data.X.shape[0])
             show.announce(data, estimator.n_components)
             checkpoint = folder.with_name(f"{folder.name}.checkpoint")
             if large is not None:
-                word = f"interrupted; the same command goes on from {checkpoint}"
-                with interruptible(word), show.fit_progress(estimator, name, console):
+                with (
+                    interruptible(f"interrupted; the same command goes on from {checkpoint}"),
+                    show.fit_progress(estimator, name, console),
+                ):
                     fit_in_blocks(estimator, data.X, checkpoint, scheduler)
             elif grid is None:
                 with show.fit_progress(estimator, name, console):

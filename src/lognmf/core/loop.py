@@ -52,19 +52,17 @@ def iterate(
     solution is what a loop with that ``max_iter`` would return. A loop that goes on from what another one
     gave to ``keep`` is given that as ``since``, and its ``state``.
     """
-    n_iter = np.zeros(state.batch, dtype=int) if since is None else since.n_iter.copy()
-    reason = ["max_iter"] * state.batch if since is None else [*since.reason]
+    n_iter, reason, log = _so_far(state.batch, since)
     running = np.flatnonzero([why == "max_iter" for why in reason])
     moving = running  # those of them that the batch still holds
     ended: list[tuple[np.ndarray, State]] = []
-    log = _Log(state.batch) if since is None else _Log.since(since)
     if since is None:
-        current = log.record(0, running, moving, rule.value(state))
+        log.record(0, running, moving, rule.value(state))
         log.show(on_state, 0, rule, state)
-    else:
+    elif len(running) < state.batch:
         before = np.setdiff1d(np.arange(state.batch), running)
-        ended, current = [(before, state.take(before))] * bool(before.size), log.last[running]
-        state, rule = state.take(running), rule.take(running)
+        ended, state, rule = [(before, state.take(before))], state.take(running), rule.take(running)
+    current = log.last[running]
     waiting = sorted(checkpoints)
 
     def solution() -> Solution:
@@ -118,6 +116,13 @@ def iterate(
 
     show_checkpoints(np.inf)
     return solution()
+
+
+def _so_far(batch: int, since: Solution | None) -> tuple[np.ndarray, list[str], _Log]:
+    """Iterations, reasons and log of a loop that begins, or goes on from where another was."""
+    if since is None:
+        return np.zeros(batch, dtype=int), ["max_iter"] * batch, _Log(batch)
+    return since.n_iter.copy(), [*since.reason], _Log.since(since)
 
 
 def _joined(ended: list[tuple[np.ndarray, State]], moving: np.ndarray, state: State) -> State:

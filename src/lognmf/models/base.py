@@ -25,12 +25,13 @@ from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import Fits, draw, fit_batch
+from lognmf.models.first_factors import given_factors
 from lognmf.models.on_workers import Remote
 from lognmf.models.readable import Readable
-from lognmf.models.remote_samples import encoded, given_codes
+from lognmf.models.remote_samples import encoded
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
-from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_same_shape
+from lognmf.models.validation import check_codes, check_graph_parameters
 from lognmf.models.weights import check_weight
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative, check_random_state
 
@@ -225,7 +226,7 @@ class FactorModel(
         if remark := self._remark(data):
             warnings.warn(remark, stacklevel=2)
         scaled = in_units(data, unit := self._unit(data))
-        first = self._given_factors(data, given, unit)
+        first = given_factors(self, data, given, unit)
         kept = None if folder is None else Checkpoint.of(folder, self, data, given)
         with Watcher(self, getattr(data, "X", data), self.max_iter) as watcher:
             begun = kept and kept.begun(data.pattern)
@@ -284,24 +285,6 @@ class FactorModel(
         """What the fit takes for 1 in the units of X."""
         scale = getattr(self, "scale", 1.0)
         return unit_of(data) if isinstance(scale, str) else float(scale)
-
-    def _given_factors(self, data: Data, given: Mapping[str, Any], unit: float) -> list[Array | None]:
-        """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit."""
-        shapes = self._shapes(*data.shape)
-        first: list[Any] = [given.get(name) for name in shapes]
-        if self.warm_start and hasattr(self, "components_") and all(F is None for F in first):
-            check_same_shape(self, *data.shape)
-            first = list(self._last())
-        for place, (name, shape) in enumerate(shapes.items()):
-            if first[place] is not None and isinstance(data, Remote) and place == 1:
-                first[place] = given_codes(data, first[place], shape[1], unit)
-            elif first[place] is not None:
-                signed = self._signed and name == "U0"
-                first[place] = check_factor(name, first[place], shape, data.pattern, signed=signed)[
-                    :, None, :
-                ]
-                first[place] /= unit if (name == "U0") == self._basis_has_unit else 1.0
-        return first
 
     def _keep(self, fits: Fits, data: Any) -> None:
         """Set the fitted attributes; nothing is set before all is computed."""
