@@ -182,6 +182,16 @@ def test_a_killed_fit_goes_on(run, tmp_path):
         pandas.testing.assert_frame_equal(ours, theirs, check_exact=True)
 
 
+def test_an_interrupted_fit_says_how_to_go_on(run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LogSparseNMF, "fit", interrupted)
+    code, _, err = run("fit", "x.npy", *FIT)
+    assert (code, "interrupted; the same command goes on from " in err) == (130, True)
+    assert "nothing written" not in err
+
+
 @pytest.fixture
 def scheduler(tmp_path):
     """The address of a scheduler with two workers, started as the docs say."""

@@ -142,7 +142,7 @@ def fit(
     with interruptible():
         from lognmf.cli import show
         from lognmf.cli.folder import check_folder
-        from lognmf.cli.large import fit_in_blocks, load_in_blocks, memory_in_bytes
+        from lognmf.cli.large import fit_large, load_in_blocks, memory_in_bytes
         from lognmf.cli.read import load, reading
         from lognmf.cli.write import Run, summarize, write_results
         from lognmf.clustering import cluster
@@ -167,16 +167,12 @@ def fit(
             n_clusters = settings["clusters"] = estimator.n_components if clusters is None else clusters
             _check_clusters(n_clusters, data.X.shape[0])
             show.announce(data, estimator.n_components)
-            checkpoint = folder.with_name(f"{folder.name}.checkpoint")
-            if large is not None:
-                with (
-                    interruptible(f"interrupted; the same command goes on from {checkpoint}"),
-                    show.fit_progress(estimator, name, console),
-                ):
-                    fit_in_blocks(estimator, data.X, checkpoint, scheduler)
-            elif grid is None:
+            checkpoint = None if large is None else folder.with_name(f"{folder.name}.checkpoint")
+            if grid is None:
                 with show.fit_progress(estimator, name, console):
-                    estimator.fit(data.X)
+                    fit_large(estimator, data.X, checkpoint, scheduler) if checkpoint else estimator.fit(
+                        data.X
+                    )
             else:
                 tuned = _tune(estimator, grid, data.X, given, n_clusters, console)
                 estimator = tuned.model
@@ -185,7 +181,7 @@ def fit(
             settings["image_shape"] = data.image_shape
             run = Run(data, estimator, groups, settings, source, context.obj, scaled, tuned)
             write_results(folder, run, force=force, kind="" if large is None else Path(file).suffix.lower())
-            if large is not None:
+            if checkpoint is not None:
                 shutil.rmtree(checkpoint, ignore_errors=True)
     if tuned is not None:
         typer.echo(show.choice(tuned))

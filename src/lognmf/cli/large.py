@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lognmf.cli.formats.cells import RAW
+from lognmf.cli.options import interruptible
 from lognmf.cli.read import Reading, named_by_file, read_labels, shaped
 from lognmf.cli.scaling import SCALINGS, Preparation
 from lognmf.datasets import Dataset
@@ -87,11 +88,16 @@ def load_in_blocks(
     return replace(data, X=X), {"path": str(path.resolve()), "bytes": _bytes_of(path)}, preparation
 
 
-def fit_in_blocks(estimator: Any, X: RowBlocks, checkpoint: Path, scheduler: str | None) -> None:
+def fit_large(estimator: Any, X: RowBlocks, checkpoint: Path, scheduler: str | None) -> None:
     """Fit to data in blocks, here or on the workers of a scheduler, whose codes come here at the end."""
-    if scheduler is None:
-        estimator.fit(X, checkpoint=checkpoint)
-        return
+    with interruptible(f"interrupted; the same command goes on from {checkpoint}"):
+        if scheduler is None:
+            estimator.fit(X, checkpoint=checkpoint)
+        else:
+            _fit_on_workers(estimator, X, checkpoint, scheduler)
+
+
+def _fit_on_workers(estimator: Any, X: RowBlocks, checkpoint: Path, scheduler: str) -> None:
     with _client(scheduler) as client:
         estimator.fit(on_workers(X, client=client), checkpoint=checkpoint)
         apart = {name: value for name, value in vars(estimator).items() if library(value) == "dask"}

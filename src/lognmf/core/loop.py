@@ -92,12 +92,7 @@ def iterate(
             for b in running:
                 reason[b] = "callback"
             break
-        if tol == 0:
-            leaving = _at_rest(rule, state, current == previous)
-        elif hasattr(rule, "settled"):
-            leaving = to_numpy(rule.settled(state, tol))
-        else:
-            leaving = previous - current <= tol * steps * np.abs(previous)
+        leaving = _leaving(rule, state, tol, steps, previous, current)
         if leaving.any():
             ended.append((moving[leaving], state.take(np.flatnonzero(leaving))))
             stay = np.flatnonzero(~leaving)
@@ -130,6 +125,17 @@ def _joined(ended: list[tuple[np.ndarray, State]], moving: np.ndarray, state: St
     parts = [*ended, (moving, state)] if moving.size else ended
     final = State.join([part for _, part in parts])
     return final.take(np.argsort(np.concatenate([index for index, _ in parts]))) if len(parts) > 1 else final
+
+
+def _leaving(
+    rule: Steps, state: State, tol: float, steps: int, previous: np.ndarray, current: np.ndarray
+) -> np.ndarray:
+    """Which settings have converged or, without a tolerance, come to rest, (B,)."""
+    if tol == 0:
+        return _at_rest(rule, state, current == previous)
+    if hasattr(rule, "settled"):
+        return to_numpy(rule.settled(state, tol))
+    return previous - current <= tol * steps * np.abs(previous)
 
 
 def _at_rest(rule: Steps, state: State, candidates: np.ndarray) -> np.ndarray:
