@@ -50,7 +50,7 @@ def planted(options):
 
 
 def cluster_of(workers):
-    return LocalCluster(workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0)
+    return LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0)
 
 
 def fit(X, options):

@@ -16,9 +16,6 @@ SUMMARY, MODEL, PREPARATION, SAMPLES = "summary.json", "model.npz", "preparation
 FILES = (
     SUMMARY,
     "factors.npz",
-    *(f"factors.{kind}" for kind in ("h5", "hdf5", "h5ad")),
-    "U.npy",
-    "V.npy",
     MODEL,
     PREPARATION,
     SAMPLES,
@@ -34,10 +31,10 @@ FILES = (
     *(f"{name}.{kind}" for name in ("parts", "codes") for kind in ("csv", "parquet")),
     *(f"{name}.parquet" for name in ("labels", "outliers")),
 )
-"""Everything the result folder of a fit can hold, besides the folder `FACTORS`."""
+"""Everything the result folder of a fit can hold."""
 
-FACTORS = "factors.zarr"
-"""Factors of samples that were read from zarr."""
+LARGE_FILES, FACTORS = ("U.npy", "V.npy", "factors.h5", "factors.hdf5", "factors.h5ad"), "factors.zarr"
+"""What stands for factors.npz after a fit in blocks: files, or a folder."""
 
 COMPARISON_FILES = ("index.html", SUMMARY, "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
@@ -72,7 +69,7 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path
 
 def _is_result(path: Path) -> bool:
     """Whether a path in a result folder is ours: a link, or another folder than `FACTORS`, is not."""
-    files = path.name in (*FILES, *COMPARISON_FILES) and path.is_file()
+    files = path.name in (*FILES, *LARGE_FILES, *COMPARISON_FILES) and path.is_file()
     return (files or (path.name == FACTORS and path.is_dir())) and not path.is_symlink()
 
 
