@@ -1,50 +1,47 @@
-"""Fits on a Dask cluster of this machine: speed-up of two workers, kills, and a forecast.
+"""Fits on a Dask cluster of this machine: speed-up of two workers, traffic, kills, and a forecast.
 
     python benchmarks/cluster.py --gigabytes 2 --kills 20
 
-Prints the seconds of an iteration of LS-NMF (multiplicative updates) in memory with two threads, and on one
-and two workers of one thread each; how far the factors are from those of an undisturbed run when a worker is
-killed at a random moment; and what the model
+Prints of LS-NMF (multiplicative updates)
+
+- the seconds of an iteration on one worker, on two workers of one thread each, and in memory with two
+  threads: medians of fits that take turns, and the processor seconds, which other programs disturb less;
+- bytes to and from the client, and between workers, in an iteration;
+- how far the factors are from those of an undisturbed run when a worker is killed at a random moment;
+- what the model
 
     seconds = work / workers + fixed + rounds of the sum · 2 · message / bandwidth
 
-with work and fixed fitted on one and two workers says about many of them.
+  with work and fixed fitted on one and two workers, by the clock and by processor seconds, says about many.
 """
 
 import argparse
 import logging
 import math
+import multiprocessing
 import os
 import random
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import numpy as np
 from distributed import Client, LocalCluster
+from distributed.comm import tcp
 
 from lognmf import LogSparseNMF, on_workers
-from lognmf.sources import Planted, WorkerBlocks
+from lognmf.sources import Planted
 
 SETTINGS = {"alpha": 0.01, "beta": 0.01, "solver": "mu", "init": "random", "tol": 0, "random_state": 0}
 BANDWIDTH = 1.25e9  # bytes a second between machines: 10 Gbit
 FAN = 8
-
-IN_MEMORY = """
-import sys
-import numpy as np
-from lognmf import LogSparseNMF
-from lognmf.sources import Planted
-n, p, k, iterations = map(int, sys.argv[1:])
-X = Planted(n, p, k).in_blocks().read(slice(0, n))
-model = LogSparseNMF(k, alpha=0.01, beta=0.01, solver="mu", init="random", tol=0, random_state=0,
-                     max_iter=iterations, eval_every=1).fit(X)
-print(np.median(np.diff(model.history_["seconds"])))
-"""
 
 
 def planted(options):
@@ -53,25 +50,148 @@ def planted(options):
 
 
 def cluster_of(workers):
-    return LocalCluster(workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0)
+    return LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0)
 
 
-def fit(source, client, options):
-    blocks = source if isinstance(source, WorkerBlocks) else on_workers(source, client=client)
+def fit(X, options):
     iterations = options.iterations
-    return LogSparseNMF(options.k, max_iter=iterations, eval_every=iterations, **SETTINGS).fit(blocks)
+    return LogSparseNMF(options.k, max_iter=iterations, eval_every=iterations, **SETTINGS).fit(X)
 
 
-def seconds(source, workers, options):
-    """Of an iteration on so many workers, the median of three fits."""
-    with cluster_of(workers) as cluster, Client(cluster) as client:
-        blocks = on_workers(source, client=client)
-        histories = [fit(blocks, client, options).history_["seconds"] for _ in range(3)]
-        return statistics.median((took[-1] - took[0]) / options.iterations for took in histories)
+class InMemory:
+    """A process that holds all of X and fits it with two threads."""
+
+    def __init__(self, options):
+        os.environ |= {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}  # of the new process
+        self.pipe, other = multiprocessing.get_context("spawn").Pipe()
+        multiprocessing.get_context("spawn").Process(target=fits, args=(other, options), daemon=True).start()
+        os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        self.pipe.recv()
+
+    def end(self):
+        self.pipe.send(0)
+
+    def times(self, options):
+        self.pipe.send(1)
+        return self.pipe.recv()
 
 
-def kill_some(source, options):
+def fits(pipe, options):
+    data = planted(options)
+    X = data.in_blocks().read(slice(0, data.n_samples))
+    fit(X[:1000], options)
+    pipe.send("ready")
+    while pipe.recv():
+        began = time.process_time()
+        took = fit(X, options).history_["seconds"]
+        pipe.send(((took[-1] - took[0]) / options.iterations, time.process_time() - began))
+
+
+class OnWorkers:
+    """A cluster whose workers hold all of X."""
+
+    def __init__(self, source, workers, stack):
+        self.client = stack.enter_context(Client(stack.enter_context(cluster_of(workers))))
+        self.blocks = on_workers(source, client=self.client)
+
+    def used(self):
+        """Processor seconds of the workers, and bytes that they sent each other, so far."""
+        seconds = sum(self.client.run(time.process_time).values())
+        return seconds, sum(self.client.run(sent_bytes).values())
+
+    def times(self, options):
+        before = self.used()[0]
+        took = fit(self.blocks, options).history_["seconds"]
+        return (took[-1] - took[0]) / options.iterations, self.used()[0] - before
+
+
+def sent_bytes(dask_worker):
+    return dask_worker.transfer_outgoing_bytes_total
+
+
+def speeds(source, options):
+    """Print the seconds of an iteration on one worker, two workers and in memory.
+
+    Those on one and two workers are returned: by the clock, and of one processor.
+    """
+    with ExitStack() as stack:
+        runs = [OnWorkers(source, workers, stack) for workers in (1, 2)] + [InMemory(options)]
+        for run in runs:
+            run.times(options)
+        sent = runs[1].used()[1]
+        found = [[run.times(options) for run in runs] for _ in range(options.repetitions)]
+        moved = (runs[1].used()[1] - sent) / options.repetitions / (options.iterations + 1)
+        runs[2].end()
+    wall = [statistics.median(column[0] for column in kind) for kind in zip(*found, strict=True)]
+    cpu = [statistics.median(column[1] for column in kind) for kind in zip(*found, strict=True)]
+    names = ("one worker", "two workers", "two threads in memory")
+    for name, seconds, processor in zip(names, wall, cpu, strict=True):
+        print(f"{name}: {seconds:.3f} s an iteration, {processor / (options.iterations + 1):.3f} processor s")
+    best = [min(column[0] for column in kind) for kind in zip(*found, strict=True)]
+    for kind, values in (("medians", wall), ("fastest", best)):
+        print(
+            f"{kind}: one worker / two {values[0] / values[1]:.2f}, "
+            f"two workers / two threads in memory {values[1] / values[2]:.2f}"
+        )
+    print(f"processor seconds of two workers / one {cpu[1] / cpu[0]:.2f}, / in memory {cpu[1] / cpu[2]:.2f}")
+    print(f"between the two workers: {moved:.3g} bytes an iteration", flush=True)
+    each = [seconds / (options.iterations + 1) for seconds in cpu]
+    return {"seconds": wall[:2], "processor seconds": (each[0], each[1] / 2)}
+
+
+@contextmanager
+def other_processes(workers):
+    """The address of a scheduler in a process of its own, with so many workers, as from a shell."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        file = Path(folder) / "scheduler.json"
+
+        def begin(name, *more):
+            command = [sys.executable, "-c", f"from distributed.cli.{name} import main; main()", *more]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+
+        begin("dask_scheduler", "--scheduler-file", str(file), "--port", "0", "--dashboard-address", ":0")
+        for _ in range(workers):
+            begin(
+                "dask_worker", "--scheduler-file", str(file), "--nthreads", "1", "--dashboard-address", ":0"
+            )
+        while not file.exists():
+            time.sleep(0.1)
+        yield str(file)
+
+
+def traffic(options, workers=2):
+    """Bytes to and from the client in an iteration / (p·k + k²) numbers × workers."""
+    counted, header, read = [0], tcp._add_frames_header, tcp.read_bytes_rw
+
+    def writing(frames):
+        found = header(frames)
+        counted[0] += found[2]
+        return found
+
+    async def reading(stream, n):
+        counted[0] += n
+        return await read(stream, n)
+
+    source = Planted(40_000, options.features, options.k).in_blocks(rows=5000)
+    with other_processes(workers) as file, Client(scheduler_file=file) as client:
+        client.wait_for_workers(workers)
+        tcp._add_frames_header, tcp.read_bytes_rw = writing, reading
+        totals = []
+        for iterations in (5, 5, 25):  # the first one warms up
+            counted[0] = 0
+            LogSparseNMF(options.k, max_iter=iterations, eval_every=100, **SETTINGS).fit(on_workers(source))
+            totals.append(counted[0])
+    tcp._add_frames_header, tcp.read_bytes_rw = header, read
+    each = (totals[2] - totals[1]) / 20
+    floor = 8 * (options.features * options.k + options.k**2) * workers
+    print(f"client: {each:.3g} bytes an iteration, {each / floor:.2f} × (p·k + k²) numbers × workers")
+
+
+def kill_some(options):
     """Largest difference to an undisturbed run over fits in each of which a worker is killed."""
+    source = Planted(20_000, 100, options.k).in_blocks(rows=2500)
     worst, usual, calm = 0.0, 1.0, None
     for trial in range(-2, options.kills):
         with cluster_of(2) as cluster, Client(cluster) as client:
@@ -79,14 +199,14 @@ def kill_some(source, options):
             timer = threading.Timer(moment, kill, [client, trial])
             if trial >= 0:
                 timer.start()
-            model = fit(source, client, options)
+            model = fit(on_workers(source, client=client), options)
             found = model.components_, model.embedding_.compute()
             usual = time.perf_counter() - began if trial == -1 else usual
             if trial >= 0:
                 timer.join()
         calm = found if calm is None else calm
         worst = max(worst, *(float(np.abs(F - G).max()) for F, G in zip(found, calm, strict=True)))
-    return worst
+    print(f"{options.kills} kills: largest difference of U and V {worst:.1e}", flush=True)
 
 
 def kill(client, trial):
@@ -120,6 +240,7 @@ def main():
     parser.add_argument("--features", type=int, default=1000)
     parser.add_argument("--k", type=int, default=20)
     parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--kills", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -128,20 +249,13 @@ def main():
     source = data.in_blocks()
     blocks = len(source.edges) - 1
     print(f"{data.n_samples} × {data.n_features}, {blocks} blocks, k = {options.k}", flush=True)
-    one, two = (seconds(source, workers, options) for workers in (1, 2))
-    sizes = [str(v) for v in (data.n_samples, data.n_features, options.k, options.iterations)]
-    command = [sys.executable, "-c", IN_MEMORY, *sizes]
-    threads = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
-    memory = float(subprocess.run(command, check=True, capture_output=True, text=True, env=threads).stdout)
-    print(f"seconds of an iteration: one worker {one:.3f}, two {two:.3f}, two threads in memory {memory:.3f}")
-    print(
-        f"one worker / two {one / two:.2f}, two workers / two threads in memory {two / memory:.2f}",
-        flush=True,
-    )
+    found = speeds(source, options)
+    traffic(options)
     if options.kills:
-        small = Planted(20_000, 100, options.k).in_blocks(rows=2500)
-        print(f"{options.kills} kills: largest difference of U and V {kill_some(small, options):.1e}")
-    forecast(one, two, options, (10, 100, 1000))
+        kill_some(options)
+    for kind, (one, two) in found.items():
+        print(f"forecast by {kind}:")
+        forecast(one, two, options, (10, 100, 1000))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
 """Files that need more memory than is allowed are fitted in blocks of rows."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import anndata
 import h5py
 import numpy as np
 import pandas
@@ -17,7 +23,7 @@ from lognmf.cli.large import memory_in_bytes
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 NAMES = [f"f{j}" for j in range(6)]
-FIT = ["-k", 3, "--model", "ls-nmf", "--memory", "1kB", "--out", "r"]
+FIT = ["-k", 3, "--model", "ls-nmf", "--memory", "2kB", "--out", "r"]
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +42,24 @@ def X(tmp_path, monkeypatch, rng):
     return X
 
 
+def factors(file):
+    """U and V as they were written, in the format of the input."""
+    match Path(file).suffix:
+        case ".npy":
+            return np.load("r/U.npy"), np.load("r/V.npy")
+        case ".zarr":
+            return (zarr.open("r/factors.zarr")[name][:] for name in "UV")
+        case ".h5ad":
+            cells = anndata.read_h5ad("r/factors.h5ad")
+            assert cells.var_names.tolist() == NAMES
+            return cells.varm["parts"], cells.obsm["codes"]
+        case ".h5":
+            with h5py.File("r/factors.h5") as file:
+                return file["U"][:], file["V"][:]
+    tables = (pandas.read_parquet(f"r/{name}.parquet") for name in ("parts", "codes"))
+    return (table.iloc[:, 1:].to_numpy() for table in tables)
+
+
 @pytest.mark.parametrize("file", ["x.npy", "x.zarr", "x.h5ad", "x.parquet"])
 def test_the_fit_is_that_of_memory(run, X, monkeypatch, file):
     blocks = []
@@ -48,10 +72,13 @@ def test_the_fit_is_that_of_memory(run, X, monkeypatch, file):
     model = load_model("r/model.npz")
     np.testing.assert_allclose(model.components_, expected.components_, atol=1e-8)
     np.testing.assert_allclose(model.embedding_, expected.embedding_, atol=1e-8)
-    parts = pandas.read_csv("r/parts.csv")
+    parts = pandas.read_parquet("r/parts.parquet") if file == "x.parquet" else pandas.read_csv("r/parts.csv")
     numbers = [f"feature {j}" for j in range(6)]
     assert parts["feature"].tolist() == (NAMES if file in ("x.h5ad", "x.parquet") else numbers)
     assert json.loads(Path("r/summary.json").read_text())["results"]["accuracy"] == 1
+    for found, factor in zip(factors(file), (model.components_.T, model.embedding_), strict=True):
+        np.testing.assert_array_equal(found, factor)
+    assert not Path("r.checkpoint").exists()
     assert run("transform", "r", "x.npy")[0] == 0
     np.testing.assert_allclose(pandas.read_csv("x-codes.csv").iloc[:, 1:], expected.embedding_, atol=1e-6)
 
@@ -112,7 +139,98 @@ def test_a_block_that_cannot_be_used_is_named(run, X):
     code, _, err = run("fit", "x.h5", *FIT)
     assert code == 2
     assert "Negative values in data passed to LogSparseNMF" in err
-    assert "rows 32 to 33" in err, err
+    assert "rows 30 to 34" in err, err
+
+
+def command(*arguments, steps=None):
+    """A process of the command line, which kills itself after so many steps."""
+    program = "from lognmf.cli.main import main; main()"
+    if steps is not None:
+        program = f"""
+import os
+from lognmf.core.solvers.coordinate.rule import CoordinateDescent
+from lognmf.models import checkpoint
+checkpoint.SHARE, step, made = 0, CoordinateDescent.step, []
+def counted(rule, state):
+    made.append(1)
+    if len(made) > {steps}:
+        os.kill(os.getpid(), {int(signal.SIGKILL)})
+    return step(rule, state)
+CoordinateDescent.step = counted
+{program}"""
+    words = [sys.executable, "-W", "ignore", "-c", program, *map(str, arguments)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    return subprocess.run(words, check=False, env=environment, capture_output=True, text=True)
+
+
+def test_a_killed_fit_goes_on(run, tmp_path):
+    """After kill -9 the same command ends with the numbers of an undisturbed one; another one is refused."""
+    assert command("fit", "x.npy", *FIT, steps=90).returncode == -signal.SIGKILL
+    assert not (tmp_path / "r").exists()
+    begun = len(list((tmp_path / "r.checkpoint").glob("*.npz")))
+    assert begun >= 2
+    code, _, err = run("fit", "x.npy", *FIT, "--seed", 1)
+    assert (code, "r.checkpoint holds the checkpoint of another fit, which differs in " in err) == (2, True)
+    code, _, err = run("fit", "x.npy", *FIT)
+    assert code == 0, err
+    assert not (tmp_path / "r.checkpoint").exists()
+    assert run("fit", "x.npy", *FIT[:-1], "s")[0] == 0
+    for file in ("history.csv", "codes.csv", "parts.csv"):
+        ours, theirs = (
+            pandas.read_csv(tmp_path / name / file).drop(columns="seconds", errors="ignore") for name in "rs"
+        )
+        pandas.testing.assert_frame_equal(ours, theirs, check_exact=True)
+
+
+def test_an_interrupted_fit_says_how_to_go_on(run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LogSparseNMF, "fit", interrupted)
+    code, _, err = run("fit", "x.npy", *FIT)
+    assert (code, "interrupted; the same command goes on from " in err) == (130, True)
+    assert "nothing written" not in err
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """The address of a scheduler with two workers, started as the docs say."""
+    pytest.importorskip("distributed", reason="distributed is an extra")
+    dask, file = Path(sys.executable).parent / "dask", tmp_path / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
+    options = ["--scheduler-file", str(file), "--port", "0", "--dashboard-address", ":0"]
+    processes = [subprocess.Popen([dask, "scheduler", *options], **quiet)]
+    while not file.exists() or not file.read_text():
+        time.sleep(0.1)
+    address = json.loads(file.read_text())["address"]
+    options = ["--nthreads", "1", "--no-dashboard", "--local-directory", tmp_path]
+    processes += [subprocess.Popen([dask, "worker", address, *options], **quiet) for _ in range(2)]
+    yield address
+    for process in processes[::-1]:
+        process.terminate()
+    for process in processes:
+        process.wait()
+
+
+def test_on_a_scheduler(run, X, scheduler):
+    """Other processes read the file and fit; results come here in the format of the input."""
+    for file in ("x.zarr", "x.npy"):
+        options = {"alpha": 0.01, "beta": 0.0, "max_iter": 9}
+        words = ("--scheduler", scheduler, "--alpha", 0.01, "--beta", 0, "--max-iter", 9, "--force")
+        code, _, err = run("fit", file, *FIT, *words)
+        assert code == 0, err
+        expected = LogSparseNMF(3, random_state=0, solver="mu", **options).fit(normalize(X))
+        U, V = factors(file)
+        np.testing.assert_allclose(U, expected.components_.T, atol=1e-6)
+        np.testing.assert_allclose(V, expected.embedding_, atol=1e-6)
+    code, _, err = run("fit", "kinds.txt", *FIT, "--scheduler", scheduler, "--force")
+    assert (code, "--scheduler takes files that end in .npy, .zarr" in err) == (2, True)
+
+
+def test_no_scheduler(run, monkeypatch):
+    monkeypatch.setattr(large, "_PATIENCE", 0.5)
+    code, _, err = run("fit", "x.zarr", *FIT, "--scheduler", "tcp://127.0.0.1:9")
+    assert (code, "there is no Dask scheduler at tcp://127.0.0.1:9: start one with" in err) == (2, True)
 
 
 @pytest.mark.parametrize(("text", "size"), [("2GB", 2e9), ("1.5 kB", 1500), ("7", 7), ("3MiB", 3e6)])

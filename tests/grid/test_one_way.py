@@ -12,8 +12,7 @@ from lognmf import MODELS, GraphNMF, LogSparseNMF, PlainNMF, RobustLogSparseNMF,
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.grid import fit as grid_fit
-from lognmf.grid import keys
-from lognmf.models import validation
+from lognmf.models import identity, validation
 from problems import samples
 
 
@@ -88,7 +87,7 @@ def test_nothing_is_hashed_without_a_store(digits, monkeypatch):
     def refuse(X):
         raise AssertionError(X)
 
-    monkeypatch.setattr(keys, "_hash", refuse)
+    monkeypatch.setattr(identity, "hash_of", refuse)
     fit_grid("GNMF", digits, {"lam": [1.0, 2.0]}, max_iter=2, n_clusters=3)
 
 

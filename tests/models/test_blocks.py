@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import MODELS, NMFClustering, choose_components, in_blocks, knn_graph
+from lognmf import MODELS, choose_components, in_blocks, knn_graph
 from lognmf.core.blocks import Blocks
 from lognmf.models.blocks import check_data
 from lognmf.sources import RowBlocks
@@ -262,9 +262,8 @@ class TestRefusals:
         for name in set(MODELS) - set(NAMES):
             with pytest.raises(TypeError, match="needs all of X in memory: give it as a NumPy array"):
                 MODELS[name](2).fit(in_blocks(X, rows=9))
-        for function in (NMFClustering(2).fit, lambda X: choose_components(X, [2])):
-            with pytest.raises(TypeError, match="needs all of X in memory, and X is in blocks of rows"):
-                function(in_blocks(X, rows=9))
+        with pytest.raises(TypeError, match="needs all of X in memory, and X is in blocks of rows"):
+            choose_components(in_blocks(X, rows=9), [2])
 
     def test_the_outlier_part_of_all_blocks(self, X):
         blocks = in_blocks(X, rows=9)

@@ -2,18 +2,23 @@
 
 import logging
 import os
+import pickle
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from lognmf import MODELS, in_blocks, load_model, on_workers, save_model
+from lognmf.models import on_workers as models_on_workers
 from lognmf.models.on_workers import RemoteMultiplicative
-from lognmf.sources import Planted
+from lognmf.models.worker_tasks import block_of
+from lognmf.sources import Planted, RowBlocks
 from problems import make, samples, weights
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
+dask = pytest.importorskip("dask", reason="dask is an extra")
 da = pytest.importorskip("dask.array", reason="dask is an extra")
 
 NAMES = ["NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF"]
@@ -71,6 +76,99 @@ def test_workers_against_memory(name, kind, X, client):
             np.testing.assert_allclose(getattr(ours, part).compute(), getattr(memory, part), atol=1e-9)
 
 
+def same(ours, theirs, tol=1e-9):
+    np.testing.assert_allclose(ours.components_, theirs.components_, atol=tol)
+    np.testing.assert_allclose(ours.embedding_.compute(), theirs.embedding_, atol=tol)
+    np.testing.assert_allclose(ours.history_["objective"], theirs.history_["objective"], rtol=tol)
+
+
+@pytest.mark.parametrize("name", ["GNMF", "LS-NMF"])
+@pytest.mark.parametrize(("blocks", "kind"), [(1, "dense"), (2, "csr"), (4, "dense")])
+def test_graphs(name, blocks, kind, X, client):
+    """Neighbours are sought as in blocks on disk; rows of a given graph meet those of other workers."""
+    cls, X = MODELS[name], KINDS[kind](X)
+    source = in_blocks(X, rows=-(-40 // blocks))
+    given = sp.random_array((40, 40), density=0.2, rng=np.random.default_rng(0))
+    given = sp.csr_array(given + given.T)
+    for graph, theirs in (("knn", source), (given, X)):
+        options = settings(cls, graph=graph, lam=3.0)
+        ours = make(cls, k, **options).fit(on_workers(source))
+        same(ours, make(cls, k, **options).fit(theirs))
+        assert (ours.graph_ is None) == isinstance(graph, str)
+
+
+def test_a_graph_with_divergences(X, client):
+    """There the update mixes bounds of two kinds."""
+    options = settings(MODELS["LS-NMF"], graph="knn", lam=2.0, loss="kullback-leibler")
+    source = in_blocks(X, rows=15)
+    ours, theirs = (make(MODELS["LS-NMF"], k, **options).fit(Y) for Y in (on_workers(source), source))
+    same(ours, theirs)
+
+
+def test_first_factors(X, rng, client):
+    blocks = on_workers(chunks(X, 9))
+    U, V = rng.random((12, k)), rng.random((40, k))
+    for name in ("NMF", "GNMF"):
+        cls = MODELS[name]
+        for first in ({"U0": U, "V0": V}, {"U0": U}, {"V0": V}):
+            theirs = make(cls, k, **settings(cls)).fit(X, **first)
+            same(make(cls, k, **settings(cls)).fit(blocks, **first), theirs)
+        same(make(cls, k, **settings(cls)).fit(blocks, V0=da.from_array(V, chunks=7)), theirs)
+    ours, theirs = (make(cls, k, **settings(cls, warm_start=True)).fit(Y) for Y in (blocks, X))
+    same(ours.fit(blocks), theirs.fit(X))
+
+
+def test_chosen_outlier_weight(rng, client, monkeypatch):
+    X = rng.gamma(1.0, size=(60, 2)) @ rng.random((2, 9)) + 0.05 * rng.random((60, 9))
+    X[::9] = rng.random((7, 9)) * X.max()
+    options = {"solver": "mu", "alpha": 0.01, "beta": 0.0, "tol": 0, "max_iter": 30, "random_state": 0}
+    memory, ours = (MODELS["RLS-NMF"](2, **options).fit(Y) for Y in (X, on_workers(in_blocks(X, rows=20))))
+    assert memory.gamma_ < 1e3
+    np.testing.assert_allclose(ours.gamma_, memory.gamma_, rtol=1e-6)
+    monkeypatch.setattr(models_on_workers, "MOST_RESIDUALS", 30)  # every second one
+    some = MODELS["RLS-NMF"](2, **options).fit(on_workers(in_blocks(X, rows=20)))
+    assert some.gamma_ != memory.gamma_
+    np.testing.assert_allclose(some.gamma_, memory.gamma_, rtol=0.5)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "graph"])
+def test_torch_blocks(name, X, client):
+    """A block may be a tensor on its worker's card; here it is on its CPU."""
+    pytest.importorskip("torch", reason="torch is an extra")
+    cls = MODELS["LS-NMF" if name == "graph" else name]
+    options = settings(cls, **({"graph": "knn", "lam": 2.0} if name == "graph" else {}))
+    source = in_blocks(X, rows=15)
+    ours = make(cls, k, **options).fit(blocks := on_workers(source, device="cpu"))
+    theirs = make(cls, k, **options).fit(source if name == "graph" else X)
+    same(ours, theirs)
+    codes = ours.transform(blocks).compute()
+    assert isinstance(codes, np.ndarray)
+    np.testing.assert_allclose(codes, theirs.transform(X), atol=1e-7)
+    if name == "LS-NMF":
+        auto = settings(cls, alpha="auto", beta="auto", unit_components=True, max_iter=3)
+        memory, ours = (make(cls, k, **auto).fit(Y) for Y in (X, blocks))
+        np.testing.assert_allclose([ours.alpha_, ours.beta_], [memory.alpha_, memory.beta_], rtol=1e-6)
+
+
+def test_torch_refusals(X, client):
+    pytest.importorskip("torch", reason="torch is an extra")
+    with pytest.raises(ValueError, match=r"^Block 1 of X .* it is sparse, and sparse blocks are computed"):
+        MODELS["NMF"](k).fit(on_workers(chunks(sp.csr_array(X), 20), device="cpu"))
+    with pytest.raises(TypeError, match=r"device must be None or a name of torch .*; got 3"):
+        on_workers(chunks(X, 20), device=3)
+
+
+def test_blocks_say_how_large_they_are(X):
+    """Else Dask would move them as if that were free."""
+    from dask.sizeof import sizeof
+
+    for kind in KINDS.values():
+        block = block_of(kind(X), X.dtype)
+        assert sizeof(block) >= 0.7 * X.nbytes
+        block.squared_norms  # noqa: B018
+        assert "squared_norms" not in vars(pickle.loads(pickle.dumps(block)))
+
+
 @pytest.mark.parametrize("init", ["random", "scaled", "nndsvda", "nndsvdar"])
 @pytest.mark.parametrize("shape", [(40, 4), (9, 20)])
 def test_starts(init, shape, client, rng):
@@ -108,6 +206,15 @@ def test_chosen_weights(rng, client):
     np.testing.assert_allclose(ours.embedding_.compute(), memory.embedding_, atol=1e-6)
 
 
+def test_callbacks_stay_here(X, client):
+    """They may hold what cannot be sent, such as the lock of a progress bar."""
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
+    model = make(MODELS["NMF"], k, **settings(MODELS["NMF"], max_iter=2))
+    model.set_callbacks(callback.ProgressBar())
+    blocks = on_workers(chunks(X, 20))
+    model.fit(blocks).transform(blocks).compute()
+
+
 def test_a_model_is_saved_with_its_codes(X, tmp_path, client):
     model = make(MODELS["NMF"], k, **settings(MODELS["NMF"], max_iter=1)).fit(on_workers(chunks(X, 20)))
     save_model(model, tmp_path / "model.npz")
@@ -137,6 +244,17 @@ def test_nothing_of_n_rows_comes_here(client, monkeypatch):
     assert max(sizes) <= 7 * 7 + 7 * k + k * k
 
 
+def part_of(folder, start, stop):
+    return np.load(f"{folder}/{start // 10}.npy")
+
+
+def fatal(folder, start, stop):
+    """As a system does that runs out of memory."""
+    if start == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return part_of(folder, start, stop)
+
+
 class TestRefusals:
     def check(self, X, words, kind=ValueError, name="LS-NMF", **options):
         cls = MODELS[name]
@@ -155,14 +273,36 @@ class TestRefusals:
         wrong = chunks(X, 10).map_blocks(lambda block: block[1:], chunks=((10,) * 4, (12,)))
         self.check(on_workers(wrong), r"^Block 1 of X \(rows 0 to 9\): it should have the shape \(10, 12\)")
 
+    def test_files(self, X, tmp_path, client):
+        """A file that cannot be read, at first or later; its part that is damaged is named."""
+        for part in range(4):
+            np.save(tmp_path / f"{part}.npy", X[10 * part : 10 * part + 10])
+        folder = str(tmp_path)  # and no object of pytest
+        parts = RowBlocks((40, 12), X.dtype, (0, 10, 20, 30, 40), partial(part_of, folder))
+        good = make(MODELS["LS-NMF"], k, **settings(MODELS["LS-NMF"], max_iter=2)).fit(on_workers(parts))
+        (tmp_path / "2.npy").write_bytes(b"x")
+        self.check(on_workers(parts), r"^Block 3 of X \(rows 20 to 29\): .*pickle")
+        (tmp_path / "2.npy").unlink()
+        self.check(on_workers(parts), r"^Block 3 of X \(rows 20 to 29\): .*No such file")
+        with pytest.raises(ValueError, match=r"^Block 3 of X"):
+            good.fit(on_workers(parts))
+        assert good.n_iter_ == 2  # as it was
+        h5py = pytest.importorskip("h5py", reason="h5py is an extra")
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file["X"] = X
+            with pytest.raises(TypeError, match="give the path of its file"):
+                on_workers(file["X"])
+
     def test_settings(self, X, client):
         X = on_workers(chunks(X, 10))
-        self.check(X, "need a number for gamma", name="RLS-NMF", gamma="auto")
-        self.check(X, "take no graph yet: set lam=0", graph="knn")
         self.check(X, 'solver="cd" needs the codes in one process', solver="cd")
         self.check(X, "init='spectral' needs all of X in memory", init="spectral")
-        with pytest.raises(ValueError, match="take no first factors"):
-            make(MODELS["NMF"], k, max_iter=2).fit(X, U0=np.ones((12, k)))
+        with pytest.raises(ValueError, match=r"V0 must have shape \(40, 3\); got \(39, 3\)"):
+            make(MODELS["NMF"], k, max_iter=2).fit(X, V0=np.ones((39, k)))
+        with pytest.raises(ValueError, match="V0 must be finite and nonnegative"):
+            make(MODELS["NMF"], k, max_iter=2).fit(X, V0=da.full((40, k), -1.0))
+        with pytest.raises(ValueError, match="graph must be 40×40 for 40 samples"):
+            make(MODELS["GNMF"], k, graph=sp.eye_array(39), max_iter=2).fit(X)
         with pytest.raises(TypeError, match="take no mask"):
             MODELS["WNMF"](k).fit(X, mask=np.ones((40, 12)))
         with pytest.raises(TypeError, match="needs all of X in memory"):
@@ -198,3 +338,18 @@ def test_a_killed_worker_costs_its_blocks_only(monkeypatch):
         ours = MODELS["LS-NMF"](k, **options).fit(on_workers(source, client=client))
         np.testing.assert_allclose(ours.embedding_.compute(), memory.embedding_, atol=1e-8)
     np.testing.assert_allclose(ours.components_, memory.components_, atol=1e-8)
+
+
+def test_a_block_that_is_too_large(X, tmp_path):
+    """A worker that is killed again and again is said to lack memory, and by which block."""
+    for part in range(4):
+        np.save(tmp_path / f"{part}.npy", X[10 * part : 10 * part + 10])
+    source = RowBlocks((40, 12), X.dtype, (0, 10, 20, 30, 40), partial(fatal, str(tmp_path)))
+    setup = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    with once, distributed.LocalCluster(**setup) as cluster, distributed.Client(cluster) as client:
+        model = MODELS["NMF"](k)
+        words = r"^Block 3 of X \(rows 20 to 29\): the workers .* died, mostly for lack of memory"
+        with pytest.raises(MemoryError, match=words):
+            model.fit(on_workers(source, client=client))
+    assert not hasattr(model, "components_")

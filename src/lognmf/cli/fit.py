@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,6 +111,14 @@ def fit(
             show_default="half of the memory",
         ),
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        option(
+            "Data",
+            metavar="ADDRESS",
+            help="Fit on the workers of a Dask scheduler, such as tcp://host:8786; they read the file.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL"),
@@ -122,6 +131,9 @@ def fit(
     given keep the model's defaults. --tune chooses the weights that are not given. Without --init it uses
     the spectral initialisation where the model has it; with that initialisation it also chooses the
     number of iterations, unless --max-iter is given.
+
+    A fit in blocks of rows is kept in the folder DIR.checkpoint while it runs: after an interruption the
+    same command goes on from there.
     """
     asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
@@ -132,7 +144,7 @@ def fit(
         from lognmf.cli import show
         from lognmf.cli.bars import shown
         from lognmf.cli.folder import check_folder
-        from lognmf.cli.large import load_in_blocks, memory_in_bytes
+        from lognmf.cli.large import fit_large, load_in_blocks, memory_in_bytes
         from lognmf.cli.read import load, reading
         from lognmf.cli.unfinished import finished
         from lognmf.cli.write import Run, summarize, write_results
@@ -144,7 +156,8 @@ def fit(
             estimator, tuned = _estimator(name, given | {"n_components": ks[0]}), None
             grid = _grid(estimator, name, given) if tune else None
             folder = check_folder(out or options.default_folder(file, name), force=force)
-            large = load_in_blocks(file, reading(context), memory_in_bytes(memory))
+            most, apart = memory_in_bytes(memory), scheduler is not None
+            large = load_in_blocks(file, reading(context), most, always=apart)
             if large is not None and (len(ks) > 1 or tune or not estimator._blocks):
                 asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
                 raise _needs_memory(asked_for, file)
@@ -153,13 +166,16 @@ def fit(
                 choice = _choose(components, ks, data.X, seed, console)
                 estimator.set_params(n_components=choice.best)
                 settings |= {"components": components, "reason": choice.reason}
-            n_clusters = estimator.n_components if clusters is None else clusters
-            settings["clusters"] = n_clusters
+            n_clusters = settings["clusters"] = estimator.n_components if clusters is None else clusters
             _check_clusters(n_clusters, data.X.shape[0])
             show.announce(data, estimator.n_components)
+            checkpoint = None if large is None else folder.with_name(f"{folder.name}.checkpoint")
             if grid is None:
                 with shown(console):
-                    estimator.fit(data.X)
+                    if checkpoint is None:
+                        estimator.fit(data.X)
+                    else:
+                        fit_large(estimator, data.X, checkpoint, scheduler)
                 V = estimator.embedding_
                 groups = numbered_by_parts(cluster(V, n_clusters, random_state=seed), V)
             else:
@@ -170,8 +186,10 @@ def fit(
             call = context.obj
             waited = {"seconds": call.seconds}
             run = Run(data, estimator, groups, settings, source, call.command, scaled, tuned, **waited)
-            write_results(folder, run, force=force)
+            write_results(folder, run, force=force, kind="" if large is None else Path(file).suffix.lower())
             finished(folder)
+            if checkpoint is not None:
+                shutil.rmtree(checkpoint, ignore_errors=True)
     if tuned is not None:
         typer.echo(show.choice(tuned))
         Console().print(show.tried(tuned), "")

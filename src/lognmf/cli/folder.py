@@ -35,6 +35,9 @@ FILES = (
 )
 """Everything the result folder of a fit can hold."""
 
+LARGE_FILES, FACTORS = ("U.npy", "V.npy", "factors.h5", "factors.hdf5", "factors.h5ad"), "factors.zarr"
+"""What stands for factors.npz after a fit in blocks: files, or a folder."""
+
 COMPARISON_FILES = (PAGE, SUMMARY, "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
 
@@ -67,8 +70,9 @@ def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path
 
 
 def _is_result(path: Path) -> bool:
-    """Whether a path in a result folder is a file of ours: a folder or a link of such a name is not."""
-    return path.name in (*FILES, *COMPARISON_FILES) and path.is_file() and not path.is_symlink()
+    """Whether a path in a result folder is ours: a link, or another folder than `FACTORS`, is not."""
+    files = path.name in (*FILES, *LARGE_FILES, *COMPARISON_FILES) and path.is_file()
+    return (files or (path.name == FACTORS and path.is_dir())) and not path.is_symlink()
 
 
 @contextmanager

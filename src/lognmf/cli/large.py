@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lognmf.cli.formats.cells import RAW
+from lognmf.cli.options import interruptible
 from lognmf.cli.read import Reading, named_by_file, read_labels, shaped
 from lognmf.cli.scaling import SCALINGS, Preparation
 from lognmf.datasets import Dataset
 from lognmf.reading import printable
-from lognmf.sources import RowBlocks, in_blocks
+from lognmf.sources import RowBlocks, in_blocks, on_workers
+from lognmf.sources.arrays import library
 from lognmf.sources.on_disk import READERS
 from lognmf.sources.rows import BLOCK_BYTES
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_PATIENCE = 20
+"""Seconds to wait for a scheduler, and for its first worker."""
+
 _BLOCKS = 8
 """Blocks that the memory must hold: two at a time, and room for factors and temporaries."""
 
@@ -38,13 +45,20 @@ def memory_in_bytes(text: str | None) -> int:
 
 
 def load_in_blocks(
-    file: str, given: Reading, memory: int
+    file: str, given: Reading, memory: int, *, always: bool = False
 ) -> tuple[Dataset, dict[str, Any], Preparation] | None:
-    """As `read.load`, in blocks of rows; None where the data fit into so many bytes or cannot be cut."""
+    """As `read.load`, in blocks of rows; None where the data fit into so many bytes or cannot be cut.
+
+    With ``always`` they are cut also if they fit, and refused if they cannot be.
+    """
     path = Path(file)
     if path.suffix.lower() not in READERS or not path.exists():
+        if always and path.exists():
+            msg = f"--scheduler takes files that end in {', '.join(READERS)}; got {file}."
+            raise ValueError(msg)
         return None
-    if _bytes_of(path) <= memory and not (path.suffix.lower() == ".parquet" and path.is_dir()):
+    parts = path.suffix.lower() == ".parquet" and path.is_dir()
+    if _bytes_of(path) <= memory and not (parts or always):
         return None
     how = given.scale_features
     refused = {"--transpose": given.transpose, "--index": given.index, "--resize": given.resize}
@@ -72,6 +86,48 @@ def load_in_blocks(
         data.feature_names,
     )
     return replace(data, X=X), {"path": str(path.resolve()), "bytes": _bytes_of(path)}, preparation
+
+
+def fit_large(estimator: Any, X: RowBlocks, checkpoint: Path, scheduler: str | None) -> None:
+    """Fit to data in blocks, here or on the workers of a scheduler, whose codes come here at the end."""
+    with interruptible(f"interrupted; the same command goes on from {checkpoint}"):
+        if scheduler is None:
+            estimator.fit(X, checkpoint=checkpoint)
+        else:
+            _fit_on_workers(estimator, X, checkpoint, scheduler)
+
+
+def _fit_on_workers(estimator: Any, X: RowBlocks, checkpoint: Path, scheduler: str) -> None:
+    with _client(scheduler) as client:
+        estimator.fit(on_workers(X, client=client), checkpoint=checkpoint)
+        apart = {name: value for name, value in vars(estimator).items() if library(value) == "dask"}
+        for name, value in apart.items():
+            setattr(estimator, name, value.compute())
+
+
+@contextmanager
+def _client(scheduler: str) -> Iterator[Any]:
+    """A connection to a running scheduler that has workers."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        msg = '--scheduler needs Dask: run pip install "lognmf[dask]".'
+        raise ValueError(msg) from error
+    try:
+        client = Client(scheduler, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        msg = (
+            f"--scheduler: there is no Dask scheduler at {scheduler}: start one with dask scheduler, which "
+            "shows its address."
+        )
+        raise ValueError(msg) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError as error:
+            msg = f"--scheduler: {scheduler} has no workers: start some with dask worker {scheduler}."
+            raise ValueError(msg) from error
+        yield client
 
 
 def _bytes_of(path: Path) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf import metrics, plots
+from lognmf.cli.factors import write_factors
 from lognmf.cli.fit_page import fit_page
 from lognmf.cli.folder import MODEL, PAGE, PREPARATION, SAMPLES, SUMMARY, new_folder
 from lognmf.cli.page import comparison_page
@@ -151,15 +152,15 @@ def _results(run: Run) -> dict[str, Any]:
 # The files -----------------------------------------------------------------------------
 
 
-def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = False) -> Path:
-    """Write a run into ``folder``, which appears complete or not at all."""
+def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = False, kind: str = "") -> Path:
+    """Write a run into ``folder``, which appears complete or not at all.
+
+    Factors of samples from a large file are written in its format, which ``kind`` is the ending of.
+    """
     with new_folder(folder, force=force) as fresh:
         model, data, tuning = run.model, run.data, run.tuning
         components, V = to_numpy(model.components_), to_numpy(model.embedding_)
-        factors: dict[str, Any] = {"U": components.T, "V": V}
-        if data.feature_names is not None:
-            factors["feature_names"] = np.array(data.feature_names, dtype=str)
-        np.savez_compressed(fresh / "factors.npz", **factors)
+        write_factors(fresh, kind, components.T, V, data.feature_names)
         save_model(model, fresh / MODEL)
         run.preparation.save(fresh / PREPARATION)
         if run.tried:  # a new sample gets the cluster of its nearest neighbours
@@ -195,7 +196,7 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
         if run.tried:
             tables["candidates"] = _columns(run.tried)
         summary = summarize(run)
-        _write(fresh, tables, figures, summary)
+        _write(fresh, tables, figures, summary, as_columns=kind == ".parquet")
         write_page(fit_page(run, summary, figures, Path(folder).resolve()), fresh / PAGE)
     return Path(folder).resolve()
 
@@ -216,18 +217,24 @@ def write_comparison(folder: str | os.PathLike[str], comparison: Comparison, *, 
 
 
 def _write(
-    folder: Path, tables: Mapping[str, Columns], figures: Mapping[str, Figure], summary: Mapping[str, Any]
+    folder: Path,
+    tables: Mapping[str, Columns],
+    figures: Mapping[str, Figure],
+    summary: Mapping[str, Any],
+    *,
+    as_columns: bool = False,
 ) -> None:
-    """Write tables as csv, figures as png, by their names, and the summary."""
-    for name, columns in tables.items():
-        if len(columns) * len(next(iter(columns.values()))) > _LARGE:
-            _write_parquet(folder / f"{name}.parquet", columns)
+    """Write tables as csv, parts and codes as parquet if asked to, figures as png, and the summary."""
+    for name, table in tables.items():
+        packed = as_columns and name in ("parts", "codes")
+        if packed or len(table) * len(next(iter(table.values()))) > _LARGE:
+            _write_parquet(folder / f"{name}.parquet", table)
             continue
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8", errors=_ODD_NAMES) as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
+            writer.writerow(table)
             # Python's numbers: NumPy writes a float32 with fewer digits.
-            values = (np.asarray(column, dtype=object).tolist() for column in columns.values())
+            values = (np.asarray(column, dtype=object).tolist() for column in table.values())
             writer.writerows(zip(*([_no_formula(cell) for cell in column] for column in values), strict=True))
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png")

@@ -20,6 +20,10 @@ OnState = Callable[[int, Steps, State], None]
 OnCheckpoint = Callable[[int, Solution], None]
 """Called with the iteration, and all settings as they are or ended before; its time is not counted."""
 
+Keep = Callable[[Callable[[], Solution]], State | None]
+"""Called after every evaluation with a function that gives all settings as they are, from which another loop
+can go on; may return their state from a better place. Its time is not counted."""
+
 
 def iterate(
     rule: Steps,
@@ -32,6 +36,8 @@ def iterate(
     on_state: OnState | None = None,
     checkpoints: Collection[int] = (),
     on_checkpoint: OnCheckpoint | None = None,
+    keep: Keep | None = None,
+    since: Solution | None = None,
 ) -> Solution:
     """Repeat ``rule`` until every setting has converged or ``max_iter`` is reached.
 
@@ -43,16 +49,20 @@ def iterate(
     then counted on without being computed.
 
     At every one of ``checkpoints``, up to ``max_iter`` and each after an evaluation or after the end, the
-    solution is what a loop with that ``max_iter`` would return.
+    solution is what a loop with that ``max_iter`` would return. A loop that goes on from what another one
+    gave to ``keep`` is given that as ``since``, and its ``state``.
     """
-    running = np.arange(state.batch)
+    n_iter, reason, log = _so_far(state.batch, since)
+    running = np.flatnonzero([why == "max_iter" for why in reason])
     moving = running  # those of them that the batch still holds
-    n_iter = np.zeros(state.batch, dtype=int)
-    reason = ["max_iter"] * state.batch
     ended: list[tuple[np.ndarray, State]] = []
-    log = _Log(state.batch)
-    current = log.record(0, running, moving, rule.value(state))
-    log.show(on_state, 0, rule, state)
+    if since is None:
+        log.record(0, running, moving, rule.value(state))
+        log.show(on_state, 0, rule, state)
+    elif len(running) < state.batch:
+        before = np.setdiff1d(np.arange(state.batch), running)
+        ended, state, rule = [(before, state.take(before))], state.take(running), rule.take(running)
+    current = log.last[running]
     waiting = sorted(checkpoints)
 
     def solution() -> Solution:
@@ -64,7 +74,7 @@ def iterate(
         while on_checkpoint is not None and waiting and waiting[0] <= until:
             log.pause(on_checkpoint, waiting.pop(0), solution())
 
-    done = 0
+    done = log.rows[-1][0]
     show_checkpoints(done)
     while done < max_iter and running.size:
         steps = min(eval_every, max_iter - done)
@@ -82,12 +92,7 @@ def iterate(
             for b in running:
                 reason[b] = "callback"
             break
-        if tol == 0:
-            leaving = _at_rest(rule, state, current == previous)
-        elif hasattr(rule, "settled"):
-            leaving = to_numpy(rule.settled(state, tol))
-        else:
-            leaving = previous - current <= tol * steps * np.abs(previous)
+        leaving = _leaving(rule, state, tol, steps, previous, current)
         if leaving.any():
             ended.append((moving[leaving], state.take(np.flatnonzero(leaving))))
             stay = np.flatnonzero(~leaving)
@@ -98,9 +103,21 @@ def iterate(
             moving, current = moving[stay], current[stay]
             state, rule = state.take(stay), rule.take(stay)
         show_checkpoints(done)
+        if keep is not None and moving.size:
+            elsewhere = log.pause(keep, solution)
+            if elsewhere is not None:
+                ended = [(index, elsewhere.take(index)) for index, _ in ended]
+                state = elsewhere.take(moving)
 
     show_checkpoints(np.inf)
     return solution()
+
+
+def _so_far(batch: int, since: Solution | None) -> tuple[np.ndarray, list[str], _Log]:
+    """Iterations, reasons and log of a loop that begins, or goes on from where another was."""
+    if since is None:
+        return np.zeros(batch, dtype=int), ["max_iter"] * batch, _Log(batch)
+    return since.n_iter.copy(), [*since.reason], _Log.since(since)
 
 
 def _joined(ended: list[tuple[np.ndarray, State]], moving: np.ndarray, state: State) -> State:
@@ -108,6 +125,17 @@ def _joined(ended: list[tuple[np.ndarray, State]], moving: np.ndarray, state: St
     parts = [*ended, (moving, state)] if moving.size else ended
     final = State.join([part for _, part in parts])
     return final.take(np.argsort(np.concatenate([index for index, _ in parts]))) if len(parts) > 1 else final
+
+
+def _leaving(
+    rule: Steps, state: State, tol: float, steps: int, previous: np.ndarray, current: np.ndarray
+) -> np.ndarray:
+    """Which settings have converged or, without a tolerance, come to rest, (B,)."""
+    if tol == 0:
+        return _at_rest(rule, state, current == previous)
+    if hasattr(rule, "settled"):
+        return to_numpy(rule.settled(state, tol))
+    return previous - current <= tol * steps * np.abs(previous)
 
 
 def _at_rest(rule: Steps, state: State, candidates: np.ndarray) -> np.ndarray:
@@ -127,6 +155,15 @@ class _Log:
         self.start = time.perf_counter()
         self.last = np.full(batch, np.nan)
         self.rows: list[tuple[int, float, np.ndarray]] = []
+
+    @classmethod
+    def since(cls, solution: Solution) -> _Log:
+        """The log of a loop that has come so far."""
+        log, history = cls(len(solution.objective)), solution.history
+        log.start -= float(history["seconds"][-1])
+        log.last = solution.objective.copy()
+        log.rows = [*zip(history["iteration"], history["seconds"], history["objective"], strict=True)]
+        return log
 
     def record(self, iteration: int, running: np.ndarray, moving: np.ndarray, value: Array) -> np.ndarray:
         """Keep the ``value`` of the ``moving`` settings; those of the other running ones stay."""
@@ -149,11 +186,12 @@ class _Log:
         if on_state is not None and state.batch:
             self.pause(on_state, iteration, rule, state)
 
-    def pause(self, look: Callable[..., None], *seen: Any) -> None:
+    def pause(self, look: Callable[..., Any], *seen: Any) -> Any:
         """``look(*seen)``, off the clock."""
         began = time.perf_counter()
-        look(*seen)
+        found = look(*seen)
         self.start += time.perf_counter() - began
+        return found
 
     def history(self) -> dict[str, np.ndarray]:
         iteration, seconds, objective = zip(*self.rows, strict=True)

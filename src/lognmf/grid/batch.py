@@ -15,9 +15,9 @@ from lognmf.clustering.kmeans import kmeans
 from lognmf.core.arrays import Array, join, like, take, to_numpy, total
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
-from lognmf.grid.keys import plain
 from lognmf.grid.plan import Pair, Watched, fit_key
 from lognmf.models.engine import Factors, Fits, draw, fit_batch
+from lognmf.models.identity import plain
 from lognmf.models.scale import in_units
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.weights import AUTO

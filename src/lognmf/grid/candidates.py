@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
@@ -17,7 +20,8 @@ from lognmf.core.arrays import Matrix, is_torch, stored_values
 from lognmf.core.parallel import limited
 from lognmf.core.starts import krylov_svd
 from lognmf.graph import Graphs
-from lognmf.models.starts import NEIGHBOURS, spectral_clusters
+from lognmf.models.starts import NEIGHBOURS, near_clusters, spectral_clusters
+from lognmf.models.validation import Samples
 from lognmf.neighbours import distinct_rows
 from lognmf.progress import say, stage
 
@@ -168,3 +172,15 @@ def _in_order_of_appearance(labels: np.ndarray) -> np.ndarray:
     """The same clusters, numbered as they come: 0 is that of the first sample."""
     _, first, group = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[group]
+
+
+def fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clustering) -> Any:
+    """The model, fitted from a clustering: few updates keep the codes near it."""
+    model = clone(estimator).set_params(random_state=found.seed)
+    U, V = near_clusters(graphs.X, found.labels, model.n_components)
+    given = {"V0": V}
+    if "U0" in model._shapes(*samples.shape) and not model._signed:
+        given["U0"] = U
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is not meant to converge
+        return model._fit(samples, given, graphs=graphs)

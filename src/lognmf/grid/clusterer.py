@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state as generator
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,13 +17,14 @@ from lognmf.clustering import cluster, numbered_by_parts
 from lognmf.core.arrays import on_cpu, on_gpu, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
-from lognmf.grid.candidates import Candidates, Clustering, with_different_starts
+from lognmf.grid.candidates import Candidates, Clustering, fit_from, with_different_starts
 from lognmf.grid.components import most_modular
 from lognmf.grid.plan import check_clusters, check_model, place
+from lognmf.grid.sampled import fit_sampled, predict_blocks, several_blocks
 from lognmf.grid.tune import default_grid, tune
 from lognmf.grid.vote import alike, vote
 from lognmf.models.readable import Readable
-from lognmf.models.starts import NEIGHBOURS, near_clusters
+from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, check_graph_parameters, check_samples, read_samples
 from lognmf.neighbours import distinct_rows
 from lognmf.parameters import (
@@ -106,6 +105,8 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
     rows_ : list of dict
         What was tried: ``candidate``, ``seed``, ``modularity``, ``balance``, ``normalized_cut``, ``clusters``
         and ``seconds`` of each, and whether it was ``chosen``.
+    sample_ : ndarray of shape (m,) or None
+        The samples that were clustered, if X was in blocks; None: all of them.
     n_features_in_, feature_names_in_ : int and ndarray of shape (p,)
         Number of features p; their names, if X is a data frame with string names.
 
@@ -164,7 +165,8 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-            Samples in rows, nonnegative unless the model takes signed data.
+            Samples in rows, nonnegative unless the model takes signed data. In blocks of rows (`in_blocks`),
+            20,000 random samples are clustered, and the others get the clusters of their neighbours there.
         y : ignored
             Present for scikit-learn.
 
@@ -180,7 +182,12 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         """
         self._check_parameters()
         with printed(int(self.verbose)):
-            return self._fit(read_samples(X, estimator=self))
+            if (source := several_blocks(X)) is not None:
+                fit_sampled(self, source)
+                return self
+            self._fit(read_samples(X, estimator=self))
+        self.sample_ = None
+        return self
 
     def _fit(self, samples: Samples, graphs: Graphs | None = None) -> Self:
         """The fit itself, on data that were read; ``graphs`` are those of the same samples in NumPy."""
@@ -209,7 +216,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         for seed in seeds:
             candidates.add_families(seed)
         chosen = candidates.best
-        self.model_ = _fit_from(estimator, samples, graphs, chosen)
+        self.model_ = fit_from(estimator, samples, graphs, chosen)
         name = "codes of a fit from the best"
         refined = candidates.add(
             name, chosen.seed, cluster(self.model_.embedding_, k, random_state=chosen.seed)
@@ -249,6 +256,8 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
             If X cannot be used.
         """
         check_is_fitted(self)
+        if (source := several_blocks(X)) is not None:
+            return predict_blocks(self, source)
         new = check_samples(self, X, reset=False).X
         known, labels = self._known
         return vote(alike(new, known), known, labels)
@@ -336,15 +345,3 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         tags.input_tags.positive_only = not estimator._signed
         tags.input_tags.sparse = estimator._sparse
         return tags
-
-
-def _fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clustering) -> Any:
-    """The model, fitted from a clustering: few updates keep the codes near it."""
-    model = clone(estimator).set_params(random_state=found.seed)
-    U, V = near_clusters(graphs.X, found.labels, model.n_components)
-    given = {"V0": V}
-    if "U0" in model._shapes(*samples.shape) and not model._signed:
-        given["U0"] = U
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it is not meant to converge
-        return model._fit(samples, given, graphs=graphs)

@@ -17,9 +17,10 @@ from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS, Multiplicative
 from lognmf.core.terms.robust import Robust, kept_share
 from lognmf.graph import Graphs
-from lognmf.grid.keys import key_of, plain, row_key
+from lognmf.grid.keys import row_key
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
+from lognmf.models.identity import key_of, plain
 from lognmf.models.validation import Samples, check_samples
 from lognmf.models.weights import AUTO
 from lognmf.parameters import check_integer, check_seed

@@ -17,9 +17,9 @@ from lognmf.clustering.kmeans import kmeans
 from lognmf.clustering.numbering import numbered_by_parts
 from lognmf.core.arrays import to_numpy
 from lognmf.grid.fit import Choose, all_at_once, fit_rounds
-from lognmf.grid.keys import key_of
 from lognmf.grid.plan import Pair, check_model
 from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
+from lognmf.models.identity import key_of
 from lognmf.parameters import check_choice
 from lognmf.progress import OnBatch, printed
 

@@ -23,14 +23,16 @@ from lognmf.core.terms import LOSSES
 from lognmf.graph import Graphs
 from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
+from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import Fits, draw, fit_batch
+from lognmf.models.first_factors import given_factors
 from lognmf.models.missing import Fills, unknown_features
 from lognmf.models.on_workers import Remote
 from lognmf.models.readable import Readable
 from lognmf.models.remote_samples import encoded
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
-from lognmf.models.validation import check_codes, check_factor, check_graph_parameters, check_same_shape
+from lognmf.models.validation import check_codes, check_graph_parameters
 from lognmf.models.weights import check_weight
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative, check_random_state
 
@@ -202,6 +204,7 @@ class FactorModel(
         mask: Any = None,
         *,
         graphs: Graphs | None = None,
+        checkpoint: Any = None,
     ) -> Self:
         """Check, start, iterate, keep the best; `Samples` come with ``graphs`` and are not read again."""
         self._check_parameters()
@@ -210,7 +213,7 @@ class FactorModel(
             data = check_data(self, X, reset=True, mask=mask)
             with threads_for(data.stand_in, self.n_components * self.n_init):
                 graphs = graphs_of(data) if graphs is None else graphs
-                self._fit_checked(data, graphs, given or {})
+                self._fit_checked(data, graphs, given or {}, checkpoint)
         except BaseException:
             # A failed fit keeps n_features_in_ of the previous one.
             for name in _FEATURES:
@@ -219,16 +222,28 @@ class FactorModel(
             raise
         return self
 
-    def _fit_checked(self, data: Any, graphs: Graphs, given: Mapping[str, Any]) -> None:
+    def _fit_checked(self, data: Any, graphs: Graphs, given: Mapping[str, Any], folder: Any) -> None:
         self._check_data(data, graphs)
         for remark in filter(None, (self._remark(data), unknown_features(data))):
             warnings.warn(remark, stacklevel=2)
         scaled = in_units(data, unit := self._unit(data))
-        first = self._given_factors(data, given, unit)
+        first = given_factors(self, data, given, unit)
+        kept = None if folder is None else Checkpoint.of(folder, self, data, given)
         with Watcher(self, getattr(data, "X", data), self.max_iter) as watcher:
-            start = draw(self, scaled, graphs, self.random_state, first)
-            options: Any = {"unit": unit, "max_iter": self.max_iter, "on_eval": watcher}
-            self._keep(fit_batch(self, scaled, graphs, start, **options), data)
+            begun = kept and kept.begun(data.pattern)
+            start = [begun or draw(self, scaled, graphs, self.random_state, first)]
+            del first
+            fits = fit_batch(
+                self,
+                scaled,
+                graphs,
+                start.pop(),  # and not kept here: its memory is needed
+                unit=unit,
+                max_iter=self.max_iter,
+                on_eval=watcher,
+                kept=kept,
+            )
+            self._keep(fits, data)
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
@@ -272,21 +287,6 @@ class FactorModel(
         scale = getattr(self, "scale", 1.0)
         return unit_of(data) if isinstance(scale, str) else float(scale)
 
-    def _given_factors(self, data: Data, given: Mapping[str, Any], unit: float) -> list[Array | None]:
-        """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit."""
-        shapes = self._shapes(*data.shape)
-        first: list[Any] = [given.get(name) for name in shapes]
-        if self.warm_start and hasattr(self, "components_") and all(F is None for F in first):
-            check_same_shape(self, *data.shape)
-            first = list(self._last())
-        for place, (name, shape) in enumerate(shapes.items()):
-            if first[place] is not None:
-                signed = self._signed and name == "U0"
-                F = check_factor(name, first[place], shape, data.pattern, signed=signed)
-                first[place] = F[:, None, :]
-                first[place] /= unit if (name == "U0") == self._basis_has_unit else 1.0
-        return first
-
     def _keep(self, fits: Fits, data: Any) -> None:
         """Set the fitted attributes; nothing is set before all is computed."""
         U, V = fits.factors
@@ -303,7 +303,7 @@ class FactorModel(
         if hasattr(self, "scale"):
             fitted["scale_"] = fits.unit
         if hasattr(self, "graph"):
-            fitted["graph_"] = fits.graph
+            fitted["graph_"] = fits.graph if not isinstance(data, Remote) else fits.graph and fits.graph.given
         fitted |= self._more_attributes(fits, data)
         self.__dict__.update(fitted)
 

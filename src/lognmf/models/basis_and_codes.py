@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 from lognmf.models.base import FactorModel
@@ -10,7 +11,16 @@ from lognmf.models.base import FactorModel
 class BasisAndCodesModel(FactorModel):
     """A model whose fit starts from U and V: all but those that compute their basis from the codes."""
 
-    def fit(self, X: Any, y: Any = None, *, mask: Any = None, U0: Any = None, V0: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        mask: Any = None,
+        U0: Any = None,
+        V0: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Factorise ``X``.
 
         Parameters
@@ -27,6 +37,10 @@ class BasisAndCodesModel(FactorModel):
             that it does not store are missing. Models that refuse NaN refuse a mask.
         U0, V0 : array-like of shape (p, k) and (n, k), optional
             First factors; the default comes from ``init``. In multiplicative updates zeros stay zero.
+        checkpoint : path, optional
+            Folder for the fit so far, written now and then. The same call, also in another process, goes on
+            from there and ends with the same numbers; other data or parameters are refused. Remove the folder
+            when it is not needed any more.
 
         Returns
         -------
@@ -38,4 +52,4 @@ class BasisAndCodesModel(FactorModel):
         ValueError, TypeError
             If X, a parameter or a first factor cannot be used; the message says what to do.
         """
-        return self._fit(X, {"U0": U0, "V0": V0}, mask)
+        return self._fit(X, {"U0": U0, "V0": V0}, mask, checkpoint=checkpoint)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from lognmf.core.data import Data, InMemory
 from lognmf.core.starts import STARTS
 from lognmf.graph import Graphs, check_graph
 from lognmf.models.on_workers import Remote
+from lognmf.models.remote_graph import GraphsOnWorkers
 from lognmf.models.remote_samples import check_remote, refuses_remote
 from lognmf.models.scale import known_share, row_squares
 from lognmf.models.validation import (
@@ -48,7 +50,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Any:
         data: Data = check_samples(estimator, _whole(X, source, mask, estimator), reset=reset)
     else:
         data = _checked(estimator, source, mask, reset=reset)
-    _check_names(estimator, source, reset=reset)
+    check_names(estimator, source, reset=reset)
     return data
 
 
@@ -59,7 +61,7 @@ def _whole(X: Any, source: RowBlocks, mask: Any, estimator: Any) -> Samples:
     rows = slice(0, source.shape[0])
     weights = as_source(mask)
     mask = mask if weights is None else weights.read(rows)
-    return replace(read_samples(_rows(source, rows), mask, estimator=estimator), source=source)
+    return replace(read_samples(read_block(source, rows), mask, estimator=estimator), source=source)
 
 
 def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Blocks:
@@ -71,7 +73,7 @@ def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Bl
     whole = Blocks(lambda rows: _read(source, weights, rows), source.edges, p, pattern, nothing)
     parts, weighted = [], False
     for rows in whole.places:
-        X = _rows(source, rows)
+        X = read_block(source, rows)
         with _named(source, rows):
             own = None if weights is None else weights.read(rows)
             samples = read_samples(X, own, estimator=estimator)
@@ -86,6 +88,17 @@ def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Bl
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
         raise ValueError(msg)
     return replace(whole, facts=facts, weights=weighted)
+
+
+def some_rows(estimator: Any, source: RowBlocks, index: np.ndarray) -> Any:
+    """The samples ``index``, in order, as one matrix; all blocks are looked at."""
+    parts = []
+    for rows in source.places:
+        X = read_block(source, rows)
+        with _named(source, rows):
+            check_accepted(estimator, read_samples(X, estimator=estimator), reset=False, rows=source.shape[0])
+        parts.append(X[index[(index >= rows.start) & (index < rows.stop)] - rows.start])
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _together(parts: list[tuple[Any, ...]], places: list[slice]) -> Facts:
@@ -124,10 +137,10 @@ def _rows_of_mask(mask: Any, source: RowBlocks) -> RowBlocks:
 
 def _read(source: RowBlocks, mask: RowBlocks | None, rows: slice) -> InMemory:
     """Some rows as data in memory, for a fit that has checked them before."""
-    return converted(_rows(source, rows), None if mask is None else mask.read(rows))
+    return converted(read_block(source, rows), None if mask is None else mask.read(rows))
 
 
-def _rows(source: RowBlocks, rows: slice) -> Any:
+def read_block(source: RowBlocks, rows: slice) -> Any:
     """Some rows as an array of the right type; an error names the block."""
     with _named(source, rows, "cannot be read: "):
         X = source.read(rows)
@@ -153,7 +166,7 @@ def _named(source: RowBlocks, rows: slice, what: str = "") -> Iterator[None]:
         raise kind(msg) from error
 
 
-def _check_names(estimator: Any, source: RowBlocks, *, reset: bool) -> None:
+def check_names(estimator: Any, source: RowBlocks, *, reset: bool) -> None:
     """Note the names of the features, or compare them."""
     names = source.feature_names
     if reset:
@@ -172,17 +185,20 @@ class GraphsOfBlocks:
     """The graphs of samples in blocks: neighbours are sought in a block, the one before and the next."""
 
     data: Blocks
-    _knn: dict[tuple[int, str], sp.csr_array] = field(default_factory=dict)
+
+    @cached_property
+    def _built(self) -> dict[tuple[int, str], sp.csr_array]:
+        return {}
 
     def knn(self, n_neighbors: int, graph: Any = "knn") -> sp.csr_array:
-        """The neighbour graph of that name, built once, or a given one."""
+        """The graph of so many neighbours, built once, or a given one."""
         if not isinstance(graph, str):
             return self.given(graph)
-        if (n_neighbors, graph) not in self._knn:
-            self._knn[n_neighbors, graph] = self._built(n_neighbors, graph)
-        return self._knn[n_neighbors, graph]
+        if (n_neighbors, graph) not in self._built:
+            self._built[n_neighbors, graph] = self._near(n_neighbors, graph)
+        return self._built[n_neighbors, graph]
 
-    def _built(self, n_neighbors: int, graph: str) -> sp.csr_array:
+    def _near(self, n_neighbors: int, search: str) -> sp.csr_array:
         """The neighbour graphs of every two consecutive blocks, the last and the first too, put together.
 
         A graph within each block would do without the second block, but it is in pieces, and a strong graph
@@ -192,14 +208,14 @@ class GraphsOfBlocks:
         W = sp.csr_array((n, n))
         task = f"finding {n_neighbors} neighbours of {n} samples"
         pairs = list(zip(places, places[1:] + places[:1] * (len(places) > 2), strict=False))
-        with stage(task, len(pairs), "pairs of blocks") as search:
+        with stage(task, len(pairs), "pairs of blocks") as told:
             for done, (one, other) in enumerate(pairs, start=1):
                 with listening(alone=True):  # each pair is one move of this stage
-                    near = Graphs(self._together(one, other)).knn(n_neighbors, graph).tocoo()
+                    near = Graphs(self._together(one, other)).knn(n_neighbors, search).tocoo()
                 number = np.concatenate([np.arange(rows.start, rows.stop) for rows in (one, other)])
                 ends = tuple(number[end] for end in near.coords)
                 W = sp.csr_array(W.maximum(sp.csr_array((near.data, ends), shape=(n, n))))
-                search.move(done)
+                told.move(done)
         return with_small_indices(W)
 
     def _together(self, one: slice, other: slice) -> Any:
@@ -214,6 +230,8 @@ class GraphsOfBlocks:
 
 def graphs_of(data: Data) -> Any:
     """The graphs of a data set."""
+    if isinstance(data, Remote):
+        return GraphsOnWorkers(data)
     return GraphsOfBlocks(data) if isinstance(data, Blocks) else Graphs(data.stand_in)
 
 

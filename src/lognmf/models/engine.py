@@ -24,6 +24,7 @@ from lognmf.core.parallel import threads_for
 from lognmf.core.rule import Solution, State
 from lognmf.core.terms.protocol import degree_of
 from lognmf.graph import Graphs
+from lognmf.models.checkpoint import Checkpoint, without_work
 from lognmf.models.on_workers import Remote, RemoteMultiplicative
 from lognmf.models.remote_starts import draw_remote
 from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
@@ -144,7 +145,6 @@ def _start_graph(model: FactorModel, graphs: Graphs) -> sp.csr_array:
     return graphs.knn(NEIGHBOURS, graph)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # the loop refuses objectives that are not finite, in words
 def fit_batch(
     model: FactorModel,
     data: Data,
@@ -160,19 +160,23 @@ def fit_batch(
     on_state: OnState | None = None,
     checkpoints: Collection[int] = (),
     on_checkpoint: Callable[[int, Fits], None] | None = None,
+    kept: Checkpoint | None = None,
 ) -> Fits:
     """Fit ``model`` for every setting of its ``weights``; ``start`` holds the starts of each, side by side.
 
     ``data`` are those of the user divided by ``unit``. Weights that are not given are the model's own; one
     that is "auto" is so for all settings. ``wrap`` may put a rule around the model's own that carries
     more in its state. ``on_checkpoint`` is given what a fit with that ``max_iter`` would return, if no
-    weight is "auto" and the number is one of evaluations.
+    weight is "auto" and the number is one of evaluations. ``kept`` are the fits so far, if an earlier process
+    began them, and what this one makes.
     """
-    first = State(*model._prepare(*start))
-    restarts = first.batch // settings
+    first = [State(*model._prepare(*start))]  # handed over below, like all first factors: memory is needed
+    del start
+    batch, k = first[0].batch, first[0].V.shape[2]
+    restarts = batch // settings
     own = {name: [getattr(model, name)] * settings for name in model._weights}
     chosen = Weights.of(own | dict(weights or {}))
-    run = _Run(model, data, graphs, unit, max_iter, on_eval)
+    run = _Run(model, data, graphs, unit, max_iter, on_eval, kept)
 
     def finished(ended: Ended, winners: np.ndarray) -> Fits:
         state = model._finish(ended.state)
@@ -185,16 +189,17 @@ def fit_batch(
         if on_checkpoint is not None:
             on_checkpoint(iteration, finished(*ended.best(restarts)))
 
-    with threads_for(data.stand_in, first.batch * first.V.shape[2]):
-        every = run(first, chosen.repeated(restarts), model.tol, wrap, on_state, checkpoints, look)
+    # The loop refuses objectives that are not finite, in words.
+    with threads_for(data.stand_in, batch * k), np.errstate(over="ignore", invalid="ignore"):
+        every = run.fit(first.pop(), chosen.repeated(restarts), model.tol, wrap, on_state, checkpoints, look)
         ended, winners = every.best(restarts)
         del every
         if chosen.auto and max_iter > 0 and not run.stopped:
             problem, found = ended.rule.problem, ended.found(residuals="gamma" in chosen.auto)
-            del ended, first, start  # their memory is needed
-            near, chosen = chosen.chosen(model, problem, run, found)
+            del ended
+            near, chosen = chosen.chosen(model, problem, run.fit, found)
             del found
-            ended, winners = run(near, chosen.values, model.tol, wrap, on_state).best(1)
+            ended, winners = run.fit(near, chosen.values, model.tol, wrap, on_state).best(1)
         return finished(ended, winners)
 
 
@@ -208,10 +213,11 @@ class _Run:
     unit: float
     max_iter: int
     on_eval: OnEval | None
+    kept: Checkpoint | None = None
     graph: sp.csr_array | None = None
     stopped: bool = False
 
-    def __call__(
+    def fit(
         self,
         first: State,
         weights: Mapping[str, np.ndarray],
@@ -221,14 +227,21 @@ class _Run:
         checkpoints: Collection[int] = (),
         look: Callable[[int, Ended], None] | None = None,
     ) -> Ended:
+        """One fit."""
         ended_before = self.stopped
         batch = {name: like(values, first.U) for name, values in weights.items()}
         self.graph = self.model._graph(self.graphs, batch)
         rule = self.model._rule(self.data, self.graph, batch)
         stepping = rule if wrap is None else wrap(rule)
+        keep = None if self.kept is None else self.kept.next_fit(self.data)
+        since, finished = (keep and keep.read()) or (None, False)
+        if since is not None and finished:
+            return Ended(rule, since.state, since)
+        state = [stepping.start(first.U, first.V) if since is None else since.state]
+        del first
         solution = iterate(
             stepping,
-            stepping.start(first.U, first.V),
+            state.pop(),
             max_iter=0 if ended_before else self.max_iter,
             tol=tol,
             eval_every=self.model.eval_every,
@@ -237,7 +250,12 @@ class _Run:
             checkpoints=checkpoints,
             on_checkpoint=look
             and (lambda iteration, found: look(iteration, Ended(rule, found.state, found))),
+            keep=keep,
+            since=since,
         )
+        if keep is not None and not self.stopped:
+            solution = without_work(rule, solution)
+            solution = replace(solution, state=keep.write(solution, finished=True))
         if ended_before:
             solution = replace(solution, reason=["callback"] * len(solution.reason))
         return Ended(rule, solution.state, solution)

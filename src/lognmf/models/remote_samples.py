@@ -11,13 +11,18 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from lognmf.core import starts
+from lognmf.core.arrays import to_numpy
 from lognmf.core.blocks import Facts
 from lognmf.core.data import InMemory
-from lognmf.models.on_workers import Remote
+from lognmf.models.on_workers import Remote, naming_the_block
 from lognmf.models.scale import known_share, row_squares
-from lognmf.models.validation import check_accepted, check_features, converted, read_samples
-from lognmf.reading import reason
+from lognmf.models.validation import check_accepted, check_factor, check_features, read_samples
+from lognmf.models.worker_tasks import block_of
 from lognmf.sources import WorkerBlocks
+from lognmf.sources.arrays import library
+
+CALLBACKS = "_skl_callbacks"
+"""Where scikit-learn keeps the callbacks of an estimator, which stay in this process."""
 
 
 def check_remote(estimator: Any, source: WorkerBlocks, mask: Any, *, reset: bool) -> Remote:
@@ -27,36 +32,30 @@ def check_remote(estimator: Any, source: WorkerBlocks, mask: Any, *, reset: bool
         raise TypeError(msg)
     check_features(estimator, source, reset=reset)
     plain, (n, p) = clone(estimator), source.shape
-    client = source.client
-    raw = client.map(_as_data, source.blocks, dtype=source.dtype, pure=False)
+    vars(plain).pop(CALLBACKS, None)
     expected = [(height, p) for height in np.diff(source.edges).tolist()]
-    found = client.map(_looked_at, raw, expected, estimator=plain, rows=n, pure=False)
-    parts = []
-    for number, future in enumerate(found):
-        try:
-            parts.append(future.result())
-        except Exception as error:
-            rows = f"rows {source.edges[number]} to {source.edges[number + 1] - 1}"
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            msg = f"Block {number + 1} of X ({rows}): {reason(error)}."
-            raise kind(msg) from error
+    options = {"estimator": plain, "rows": n, "dtype": source.dtype, "device": source.device}
+    found = source.client.map(_looked_at, source.blocks, expected, **options, pure=False)
+    with naming_the_block(source, found):
+        parts = [future.result() for future in found]
     smallest, largest, squares, sizes, entries = zip(*parts, strict=True)
     size = max((s for s, own in zip(sizes, squares, strict=True) if own), default=1.0)
     whole = sum(own * (s / size) ** 2 for own, s in zip(squares, sizes, strict=True))
     facts = Facts(min(smallest), max(largest), np.array([whole]), size, 1.0, max(entries))
-    return Remote(source, tuple(raw), facts)
+    return Remote(source, facts)
 
 
-def _as_data(X: Any, dtype: Any) -> InMemory:
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-    return converted(X if X.dtype == dtype else X.astype(dtype))
-
-
-def _looked_at(data: InMemory, expected: tuple[int, int], estimator: Any, rows: int) -> tuple[float, ...]:
+def _looked_at(
+    X: Any, expected: tuple[int, int], estimator: Any, rows: int, dtype: Any, device: str | None
+) -> tuple[float, ...]:
     """The smallest and the largest entry, the sum of squares in its unit, and the number of entries."""
-    if data.shape != expected:
-        msg = f"it should have the shape {expected}, and has {data.shape}"
+    if X.shape != expected:
+        msg = f"it should have the shape {expected}, and has {X.shape}"
         raise ValueError(msg)
+    if device is not None and sp.issparse(X):
+        msg = "it is sparse, and sparse blocks are computed on the CPU; leave device out"
+        raise ValueError(msg)
+    data = block_of(X, dtype)
     samples = replace(read_samples(data.X, estimator=estimator), data=data)
     check_accepted(estimator, samples, reset=False, rows=rows)
     if data.M is not None:
@@ -69,12 +68,6 @@ def _looked_at(data: InMemory, expected: tuple[int, int], estimator: Any, rows: 
 
 def refuses_remote(model: Any) -> str | None:
     """Why a model's settings cannot be fitted on workers, in one sentence; None if they can."""
-    if isinstance(getattr(model, "gamma", 0.0), str):
-        return "Blocks on workers need a number for gamma, whose choice looks at every residual: give one."
-    if getattr(model, "lam", 0) > 0 and getattr(model, "graph", None) is not None:
-        return "Blocks on workers take no graph yet: set lam=0 or graph=None, or use in_blocks."
-    if model.warm_start and hasattr(model, "components_"):
-        return "Blocks on workers take no first factors: set warm_start=False."
     if model.init not in starts.STARTS:
         return f"init={model.init!r} needs all of X in memory: use one of {', '.join(starts.STARTS)}."
     return None
@@ -83,10 +76,44 @@ def refuses_remote(model: Any) -> str | None:
 def encoded(model: Any, data: Remote) -> Any:
     """Codes of the samples, a Dask array (n, k); every block is encoded where it lies."""
     light = copy.copy(model)
-    for name in ("embedding_", "_data", "graph_", "outlier_share_", "outlier_norm_", "residual_norm_"):
+    for name in (
+        CALLBACKS,
+        "embedding_",
+        "_data",
+        "graph_",
+        "outlier_share_",
+        "outlier_norm_",
+        "residual_norm_",
+    ):
         vars(light).pop(name, None)
-    return data.rows(data.each(_encoded, data.raw, light), model.components_.shape[0])
+    return data.rows(data.each(_encoded, data.blocks, light), model.components_.shape[0])
 
 
 def _encoded(block: InMemory, model: Any) -> np.ndarray:
-    return model._encode(block)
+    return to_numpy(model._encode(block))
+
+
+def given_codes(data: Remote, V: Any, k: int, unit: float) -> list[Any]:
+    """Futures of first codes that a user gave, an array or a Dask array, divided by ``unit``, by block."""
+    if tuple(V.shape) != (data.shape[0], k):
+        msg = f"V0 must have shape {(data.shape[0], k)}; got {tuple(V.shape)}."
+        raise ValueError(msg)
+    source, heights = data.source, np.diff(data.source.edges).tolist()
+    if library(V) == "dask":
+        parts = source.client.compute([*V.rechunk((tuple(heights), k)).to_delayed().ravel()])
+    else:
+        V = to_numpy(V)
+        parts = [data.sent(V[i:j]) for i, j in zip(source.edges, source.edges[1:], strict=False)]
+    checked = source.client.map(
+        _checked_codes, parts, heights, k=k, unit=unit, dtype=source.dtype, pure=False
+    )
+    source.client.gather(data.each(_nothing, checked))  # raises the error of a bad part
+    return checked
+
+
+def _checked_codes(V: Any, height: int, k: int, unit: float, dtype: Any) -> np.ndarray:
+    return check_factor("V0", V, (height, k), np.empty(0, dtype)) / unit
+
+
+def _nothing(_: Any) -> None:
+    """Arrives when a part has been checked, and brings its error."""

@@ -10,10 +10,11 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
-from lognmf.core.arrays import Array
+from lognmf.core.arrays import Array, like, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.models.on_workers import Remote, RemoteCodes
+from lognmf.models.worker_tasks import first_part
 
 MOST_FEATURES = 8192
 """Features up to which ``XᵀX`` is made for a start by singular vectors."""
@@ -26,33 +27,30 @@ def draw_remote(
     data: Remote, model: Any, given: Sequence[Any], rng: np.random.RandomState
 ) -> tuple[Array, RemoteCodes]:
     """U (p, B, k) and codes on workers of all restarts, as a batch."""
-    if any(F is not None for F in given):
-        msg = "Blocks on workers take no first factors: leave U0 and V0 out, or use in_blocks."
-        raise ValueError(msg)
-    draws = [STARTS[model.init](data, model.n_components, rng) for _ in range(model.n_init)]
+    U0, V0 = given
+    if U0 is not None and V0 is not None:
+        draws = [(U0[:, 0, :], V0)]
+    else:
+        draws = [STARTS[model.init](data, model.n_components, rng) for _ in range(model.n_init)]
+        draws = [(U if U0 is None else U0[:, 0, :], V if V0 is None else V0) for U, V in draws]
     U = np.stack([U for U, _ in draws], axis=1).astype(data.pattern.dtype)
-    parts = data.source.client.map(_side_by_side, *[V for _, V in draws], pure=False)
-    return U, RemoteCodes(data, tuple(parts), model.n_init, model.n_components)
-
-
-def _side_by_side(*codes: np.ndarray) -> tuple[Any, ...]:
-    """The codes of a block for all starts, as a part of a state that has made no pass yet."""
-    V = np.stack(codes, axis=1)
-    return V, V, V[:0, :, 0], ()
+    parts = data.source.client.map(first_part, data.blocks, *[V for _, V in draws], pure=False)
+    return U, RemoteCodes(data, tuple(parts), len(draws), model.n_components)
 
 
 def _random(data: Remote, k: int, rng: np.random.RandomState) -> Drawn:
     """Uniform on [0, 1)."""
     U = rng.uniform(size=(data.shape[1], k))
-    return U, data.source.client.map(_uniform, data.blocks, _seeds(data, rng), k=k, pure=False)
+    heights, dtype = np.diff(data.source.edges).tolist(), data.pattern.dtype
+    return U, data.source.client.map(_uniform, heights, _seeds(data, rng), k=k, dtype=dtype, pure=False)
 
 
 def _seeds(data: Remote, rng: np.random.RandomState) -> list[int]:
-    return rng.randint(2**31 - 1, size=len(data.raw)).tolist()
+    return rng.randint(2**31 - 1, size=len(data.blocks)).tolist()
 
 
-def _uniform(block: InMemory, seed: int, k: int) -> np.ndarray:
-    return np.random.RandomState(seed).uniform(size=(block.shape[0], k)).astype(block.pattern.dtype)
+def _uniform(height: int, seed: int, k: int, dtype: Any) -> np.ndarray:
+    return np.random.RandomState(seed).uniform(size=(height, k)).astype(dtype)
 
 
 def _scaled(data: Remote, k: int, rng: np.random.RandomState) -> Drawn:
@@ -63,14 +61,14 @@ def _scaled(data: Remote, k: int, rng: np.random.RandomState) -> Drawn:
 
 
 def _fitting(block: InMemory, V: np.ndarray, U: np.ndarray) -> tuple[Any, ...]:
-    XU = block.times(U[:, None, :].astype(V.dtype))[:, 0, :]
+    XU = _times(block, U)
     return np.sum(XU * V, dtype=np.float64), V.T.astype(np.float64) @ V
 
 
 def _nndsvda(data: Remote, k: int, rng: np.random.RandomState) -> Drawn:
     """NNDSVD, the zeros of each factor filled with the factor's mean."""
     U, codes = _nndsvd(data, k, rng)
-    seeds = [None] * len(data.raw)
+    seeds = [None] * len(data.blocks)
     return np.where(U > 0, U, U.mean()), data.source.client.map(
         _left, data.blocks, seeds, codes=data.sent(codes), pure=False
     )
@@ -130,7 +128,7 @@ def _right_vectors(data: Remote, count: int, first: np.ndarray) -> tuple[np.ndar
 
 def _gram(block: InMemory) -> tuple[np.ndarray]:
     G = block.X.T @ block.X
-    return ((G.toarray() if sp.issparse(G) else G).astype(np.float64) / block.unit**2,)
+    return ((G.toarray() if sp.issparse(G) else to_numpy(G)).astype(np.float64) / block.unit**2,)
 
 
 def _both_sides(block: InMemory, to_left: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -141,8 +139,13 @@ def _both_sides(block: InMemory, to_left: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _vectors(block: InMemory, to_left: np.ndarray) -> np.ndarray:
-    left = block.times(to_left[:, None, :].astype(block.pattern.dtype))[:, 0, :].astype(np.float64)
-    return np.where(np.abs(left) > 1e2 * np.finfo(block.pattern.dtype).eps, left, 0.0)
+    left = _times(block, to_left)
+    return np.where(np.abs(left) > 1e2 * np.finfo(left.dtype).eps, left, 0.0).astype(np.float64)
+
+
+def _times(block: InMemory, F: np.ndarray) -> np.ndarray:
+    """``X @ F`` in NumPy."""
+    return to_numpy(block.times(like(F[:, None, :], block.pattern)))[:, 0, :]
 
 
 def _left(block: InMemory, seed: int | None, codes: tuple[Any, ...]) -> np.ndarray:
@@ -153,7 +156,7 @@ def _left(block: InMemory, seed: int | None, codes: tuple[Any, ...]) -> np.ndarr
     V = np.zeros((len(left), len(scale)))
     V[:, : len(own)] = np.where(own == 0, np.abs(left), np.maximum(own * left, 0)) * scale[: len(own)]
     fill = mean if seed is None else mean / 100 * (1 - np.random.RandomState(seed).uniform(size=V.shape))
-    return np.where(V > 0, V, fill).astype(block.pattern.dtype)
+    return np.where(V > 0, V, fill)
 
 
 STARTS: dict[str, Callable[[Remote, int, np.random.RandomState], Drawn]] = {

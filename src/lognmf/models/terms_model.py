@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import ChainMap
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, like
+from lognmf.core.arrays import Array, like, to_numpy
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
@@ -40,11 +41,14 @@ class TermsModel(BasisAndCodesModel):
     def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         """The objective for a batch of weights (B,)."""
 
-    def _rule(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
+    def _rule(self, data: Data, W: Any, weights: Mapping[str, Array]) -> Any:
         options = {"unit_components": self.unit_components} if hasattr(self, "unit_components") else {}
+        if isinstance(data, Remote):
+            problem = self._problem(data, None, weights)
+            rule = self._chosen_solver(problem).of(problem, **options)
+            return RemoteMultiplicative.of(rule, W and replace(W, weight=to_numpy(weights["lam"])))
         problem = self._problem(data, W, weights)
-        rule = self._chosen_solver(problem).of(problem, **options)
-        return RemoteMultiplicative.of(rule) if isinstance(data, Remote) else rule
+        return self._chosen_solver(problem).of(problem, **options)
 
     def _chosen_solver(self, problem: Problem) -> Any:
         """The solver that is asked for; "auto" is the first of `PREFERRED` that can minimise the problem."""

@@ -295,6 +295,7 @@ def sparsest(
         state = state.replaced(better, found.factors.take(np.flatnonzero(good)))
         low[better], low_cost[better] = weight[better], cost[good]
         high[worse], high_cost[worse] = weight[worse], cost[~good]
+        del found  # its memory is needed
         weight = _next_weight(spare, low, low_cost, high, high_cost)
         unfinished = (low_cost < ENOUGH * spare) & (high > STEPS[0] ** 0.25 * low)
         running = running[unfinished[running]]

@@ -74,12 +74,12 @@ def in_blocks(X: Any, *, rows: int | None = None, key: str | None = None) -> Row
     return source
 
 
-def on_workers(X: Any, *, client: Any = None) -> WorkerBlocks:
+def on_workers(X: Any, *, client: Any = None, device: str | None = None) -> WorkerBlocks:
     """Samples whose blocks, and the codes of their samples, lie on the workers of a Dask cluster.
 
-    NMF, GNMF, LS-NMF, RLS-NMF and WNMF take the result as ``X``, with multiplicative updates, a number for
-    gamma and no graph. No array of n rows comes to this process: ``embedding_`` is a Dask array. Blocks of
-    a worker that dies are read and computed again.
+    NMF, GNMF, LS-NMF, RLS-NMF and WNMF take the result as ``X``, with multiplicative updates. No array of n
+    rows comes to this process: ``embedding_`` is a Dask array. Blocks of a worker that dies are read and
+    computed again.
 
     Parameters
     ----------
@@ -87,6 +87,8 @@ def on_workers(X: Any, *, client: Any = None) -> WorkerBlocks:
         A chunk of a Dask array is a block. Paths must lead to the same file on every worker.
     client : distributed.Client, optional
         The cluster. Default: the client that is active.
+    device : str, optional
+        "cuda", "cuda:1", "cpu": compute with torch there, each worker with dense blocks of its own.
 
     Returns
     -------
@@ -111,7 +113,10 @@ def on_workers(X: Any, *, client: Any = None) -> WorkerBlocks:
     """
     client = client_of(client)
     apart = library(X) == "dask" or isinstance(X, RowBlocks)
-    return on_cluster(X, X if isinstance(X, RowBlocks) else None if apart else in_blocks(X), client)
+    if not (device is None or isinstance(device, str)):
+        msg = f'device must be None or a name of torch such as "cuda" or "cpu"; got {device!r}.'
+        raise TypeError(msg)
+    return on_cluster(X, X if isinstance(X, RowBlocks) else None if apart else in_blocks(X), client, device)
 
 
 def as_source(X: Any) -> RowBlocks | None:

@@ -11,6 +11,9 @@ import scipy.sparse as sp
 
 from lognmf.sources.rows import RowBlocks, chunked, even_edges, float_type, most_rows
 
+PIECE_BYTES = 1 << 22
+"""Bytes of a mapped file that are copied at a time."""
+
 
 def library(X: Any) -> str:
     """The library that the type of ``X`` is from; it is not imported to find out."""
@@ -65,17 +68,22 @@ def check_numbers(array: Any) -> None:
 
 
 def _copied(X: np.memmap, start: int, stop: int) -> np.ndarray:
-    """Rows of a mapped file in memory of their own; their pages are given back.
+    """Rows of a mapped file in memory of their own, a few at a time; their pages are given back.
 
     Pages that were read once count as memory of the process until somebody else needs it. Those of a private
     copy may hold changes, and are left alone.
     """
-    block = np.array(X[start:stop], order="C")
     file = _mapping(X)
-    if file is not None and X.flags.c_contiguous and X.mode in ("r", "r+"):
-        first = X[start:stop].ctypes.data - np.frombuffer(file, np.uint8).ctypes.data
-        page = mmap.PAGESIZE
-        begin, end = first // page * page, min(-(-(first + block.nbytes) // page) * page, len(file))
+    if file is None or not X.flags.c_contiguous or X.mode not in ("r", "r+"):
+        return np.array(X[start:stop], order="C")
+    block = np.empty((stop - start, *X.shape[1:]), dtype=X.dtype)
+    origin, page = np.frombuffer(file, np.uint8).ctypes.data, mmap.PAGESIZE
+    step = max(1, PIECE_BYTES // max(1, block[:1].nbytes))
+    for first in range(start, stop, step):
+        piece = X[first : min(first + step, stop)]
+        block[first - start : first - start + len(piece)] = piece
+        offset = piece.ctypes.data - origin
+        begin, end = offset // page * page, min(-(-(offset + piece.nbytes) // page) * page, len(file))
         file.madvise(mmap.MADV_DONTNEED, begin, end - begin)
     return block
 

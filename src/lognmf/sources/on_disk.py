@@ -24,7 +24,7 @@ DEFAULT_KEY = "X"
 
 def from_path(path: str | os.PathLike[str], rows: int | None, key: str | None) -> RowBlocks:
     """Rows of a file or folder, by the ending of its name."""
-    path = Path(path)
+    path = Path(path).resolve()  # workers may have other current folders
     if not path.exists():
         msg = f"There is no file or folder {path}."
         raise FileNotFoundError(msg)
@@ -63,7 +63,12 @@ def _npy(path: Path, rows: int | None) -> RowBlocks:
         with path.open("rb") as file:
             check_npy(file, path.stat().st_size)
         X = np.load(path, mmap_mode="r", allow_pickle=False)
-        return mapped(X, rows)
+        # Opened anew for every block: a worker gets the path, and not the entries.
+        return replace(mapped(X, rows), _read=partial(_mapped_rows, path))
+
+
+def _mapped_rows(path: Path, start: int, stop: int) -> np.ndarray:
+    return mapped(np.load(path, mmap_mode="r", allow_pickle=False), None).read(slice(start, stop))
 
 
 # Trees of arrays -----------------------------------------------------------------------

@@ -25,6 +25,8 @@ class WorkerBlocks:
         First row of every block, and the number of rows.
     client : distributed.Client
         The connection to the cluster.
+    device : str or None
+        Where torch computes with them; None: NumPy does.
     """
 
     shape: tuple[int, int]
@@ -32,6 +34,7 @@ class WorkerBlocks:
     edges: tuple[int, ...]
     client: Any = field(repr=False)
     blocks: tuple[Any, ...] = field(repr=False)  # a future of every block
+    device: str | None = None
 
 
 def client_of(client: Any) -> Any:
@@ -56,17 +59,19 @@ def client_of(client: Any) -> Any:
     return client
 
 
-def on_cluster(X: Any, source: RowBlocks | None, client: Any) -> WorkerBlocks:
+def on_cluster(X: Any, source: RowBlocks | None, client: Any, device: str | None) -> WorkerBlocks:
     """The chunks of a Dask array, or the blocks of another source, as they come to lie on workers."""
     if library(X) == "dask":
         heights = check_dask(X)
         edges = tuple(np.cumsum([0, *heights]).tolist())
-        return WorkerBlocks(
-            X.shape, float_type(X.dtype), edges, client, tuple(client.compute([*X.to_delayed().ravel()]))
-        )
+        blocks = tuple(client.compute([*X.to_delayed().ravel()]))
+        return WorkerBlocks(X.shape, float_type(X.dtype), edges, client, blocks, device)
     if source is None:
         msg = f"X must be a Dask array or what in_blocks takes; got {type(X).__name__}."
         raise TypeError(msg)
+    if library(X) == "h5py":
+        msg = "An HDF5 dataset that is open here cannot be sent to workers: give the path of its file."
+        raise TypeError(msg)
     places = [slice(*ends) for ends in zip(source.edges, source.edges[1:], strict=False)]
     blocks = tuple(client.map(source.read, places, pure=False))
-    return WorkerBlocks(source.shape, source.dtype, source.edges, client, blocks)
+    return WorkerBlocks(source.shape, source.dtype, source.edges, client, blocks, device)

@@ -51,6 +51,11 @@ class RowBlocks:
         """
         return self._read(rows.start, rows.stop)
 
+    @property
+    def places(self) -> list[slice]:
+        """The rows of every block."""
+        return [slice(*ends) for ends in itertools.pairwise(self.edges)]
+
     def recut(self, edges: tuple[int, ...]) -> RowBlocks:
         """The same samples in other blocks."""
         return RowBlocks(self.shape, self.dtype, edges, self._read, self.feature_names)
