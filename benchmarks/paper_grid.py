@@ -19,8 +19,9 @@ import numpy as np
 
 import data
 from lognmf import MODELS, fit_grid
-from lognmf.core.arrays import like, product, to_device
+from lognmf.core.arrays import like, product
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import to_device
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Robust
 from lognmf.graph import knn_graph

@@ -26,7 +26,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from lognmf import GraphNMF, NMFClustering, datasets, knn_graph, metrics
-from lognmf.core.arrays import squared_row_norms
+from lognmf.core.matrices import squared_row_norms
 from lognmf.neighbours import approximate, find_neighbours, nearest
 from lognmf.neighbours.dense import smallest
 

@@ -5,7 +5,7 @@ from . import plots as plots
 from .cli.loading import load_data as load_data
 from .clustering import cluster as cluster
 from .comparison import compare as compare
-from .core.arrays import to_device as to_device
+from .core.matrices import to_device as to_device
 from .graph import knn_graph as knn_graph
 from .grid.clusterer import NMFClustering as NMFClustering
 from .grid.components import choose_components as choose_components

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Matrix, is_csr_tensor, namespace
+from lognmf.core.arrays import Matrix, namespace
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import is_csr_tensor
 from lognmf.models.validation import check_finite, read_samples
 
 

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import MODELS, NMFClustering, choose_components, fit_grid, normalize, to_device
-from lognmf.core.arrays import is_csr_tensor, on_cpu, rows_of, squared_row_norms, to_numpy
+from lognmf.core.arrays import to_numpy
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import is_csr_tensor, on_cpu, rows_of, squared_row_norms
 from problems import pattern, samples
 
 torch = pytest.importorskip("torch", reason="torch is an extra")

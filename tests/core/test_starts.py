@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf.core import starts
-from lognmf.core.arrays import to_device, to_numpy
+from lognmf.core.arrays import to_numpy
 from lognmf.core.blocks import AsMatrix
+from lognmf.core.matrices import to_device
 from lognmf.core.starts import STARTS, batch
 from problems import cut
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import sweeps
-from lognmf import MODELS, knn_graph
+from lognmf import MODELS, knn_graph, to_device
 from lognmf.core import arrays
 from lognmf.core.arrays import gram, like, product, product_t, to_numpy
 from lognmf.core.solvers.coordinate.coloured_graph import coloured, without_edges
@@ -126,7 +126,7 @@ def test_fits_are_those_of_numpy(name, sparse, home, rng):
     X = samples(rng, 60, 20, density=0.4)
     model = MODELS[name](4, solver="cd", max_iter=30, tol=0, n_init=2, random_state=0, **FITS[name])
     twin = MODELS[name](**model.get_params()).fit(X)
-    there = arrays.to_device(sp.csr_array(X), str(home.device), "float64") if sparse else like(X, home)
+    there = to_device(sp.csr_array(X), str(home.device), "float64") if sparse else like(X, home)
     model.fit(there)
     assert model.embedding_.device == home.device
     assert model.objective_ == pytest.approx(twin.objective_, rel=1e-8)

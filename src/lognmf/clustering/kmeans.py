@@ -19,7 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state as generator
 
 from lognmf.clustering.lloyd import SLACK, Points, assign, first, first_least, lloyd, pick
-from lognmf.core.arrays import Array, is_torch, join, like, namespace, on_gpu, to_numpy, with_small_indices
+from lognmf.core.arrays import Array, is_torch, join, like, namespace, on_gpu, to_numpy
+from lognmf.core.matrices import with_small_indices
 from lognmf.core.parallel import SMALL_PRODUCT, limited, operations
 from lognmf.parameters import check_random_state, check_sparse
 

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
-from lognmf.core.arrays import Array, Matrix, namespace, on_gpu, operator_like, to_numpy, total
+from lognmf.core.arrays import Array, Matrix, namespace, on_gpu, to_numpy, total
+from lognmf.core.matrices import operator_like
 
 AVERAGES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "max": np.maximum,

@@ -15,16 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import sparse_products
-from lognmf.core.arrays import (
-    Array,
-    Matrix,
+from lognmf.core.arrays import Array, Matrix, namespace, on_gpu, product, product_t
+from lognmf.core.matrices import (
     factor_pattern,
     is_csr_tensor,
     is_sparse,
-    namespace,
-    on_gpu,
-    product,
-    product_t,
     rows_of,
     sparse_squared_row_norms,
     squared_row_norms,

@@ -9,21 +9,10 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from lognmf.core.arrays import (
-    Matrix,
-    double,
-    factor_pattern,
-    is_torch,
-    like,
-    namespace,
-    on_cpu,
-    on_gpu,
-    product,
-    stored_values,
-    to_numpy,
-)
+from lognmf.core.arrays import Matrix, double, is_torch, like, namespace, on_gpu, product, to_numpy
 from lognmf.core.blocks import AsMatrix
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import factor_pattern, on_cpu, stored_values
 
 ARPACK_SEED = 0
 """Where ARPACK's Krylov space ends early it goes on from random numbers; without a seed no fit repeats."""

@@ -16,7 +16,8 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from lognmf.clustering import cluster, scores
-from lognmf.core.arrays import Matrix, is_torch, stored_values
+from lognmf.core.arrays import Matrix, is_torch
+from lognmf.core.matrices import stored_values
 from lognmf.core.parallel import limited
 from lognmf.core.starts import krylov_svd
 from lognmf.graph import Graphs

@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state as generator
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.clustering import cluster, numbered_by_parts
-from lognmf.core.arrays import on_cpu, on_gpu, to_numpy
+from lognmf.core.arrays import on_gpu, to_numpy
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import on_cpu
 from lognmf.graph import Graphs
 from lognmf.grid.candidates import Candidates, Clustering, fit_from, with_different_starts
 from lognmf.grid.components import most_modular

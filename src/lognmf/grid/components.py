@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state as generator
 
-from lognmf.core.arrays import on_cpu, to_numpy
+from lognmf.core.arrays import to_numpy
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import on_cpu
 from lognmf.graph import Graphs
 from lognmf.grid.graph_evidence import graph_evidence
 from lognmf.grid.held_out import FIRST_ROUNDS, SHARE, Fitted, draw_entries, held_out_path, outliers

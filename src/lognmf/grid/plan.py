@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_device, to_numpy
+from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
+from lognmf.core.matrices import to_device
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS, Multiplicative
 from lognmf.core.terms.robust import Robust, kept_share

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import on_cpu
+from lognmf.core.matrices import on_cpu
 from lognmf.neighbours import nearest
 
 VOTERS = 3

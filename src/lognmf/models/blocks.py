@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import with_small_indices
 from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory
+from lognmf.core.matrices import with_small_indices
 from lognmf.core.starts import STARTS
 from lognmf.graph import Graphs, check_graph
 from lognmf.models.on_workers import Remote

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Matrix, is_sparse, on_cpu
+from lognmf.core.arrays import Matrix
+from lognmf.core.matrices import is_sparse, on_cpu
 
 
 def key_of(value: Any) -> str:

@@ -15,8 +15,9 @@ import array_api_compat
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, double, like, namespace, operator_like, take
+from lognmf.core.arrays import Array, double, like, namespace, take
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import operator_like
 from lognmf.core.terms.laplacian import GraphHalves, Laplacian
 from lognmf.core.terms.protocol import Halves
 from lognmf.graph import Graphs, check_graph

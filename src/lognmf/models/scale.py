@@ -9,18 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import (
-    Array,
-    Matrix,
-    double,
-    is_csr_tensor,
-    sparse_squared_row_norms,
-    stored_values,
-    to_numpy,
-    total,
-)
+from lognmf.core.arrays import Array, Matrix, double, to_numpy, total
 from lognmf.core.blocks import Blocks, Facts
 from lognmf.core.data import Data, InMemory, few_rows, in_memory
+from lognmf.core.matrices import is_csr_tensor, sparse_squared_row_norms, stored_values
 from lognmf.parameters import check_positive
 
 AnyData = TypeVar("AnyData", InMemory, Blocks)

@@ -14,21 +14,9 @@ from sklearn.preprocessing import normalize
 from lognmf.clustering import cluster
 from lognmf.clustering.kmeans import kmeans
 from lognmf.core import starts
-from lognmf.core.arrays import (
-    Array,
-    Matrix,
-    double,
-    factor_pattern,
-    is_torch,
-    like,
-    namespace,
-    on_cpu,
-    on_gpu,
-    operator_like,
-    rows_of,
-    to_numpy,
-)
+from lognmf.core.arrays import Array, Matrix, double, is_torch, like, namespace, on_gpu, to_numpy
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import factor_pattern, on_cpu, operator_like, rows_of
 from lognmf.core.parallel import in_blocks, limited
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.graph import Graphs

@@ -13,18 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
-from lognmf.core.arrays import (
-    Array,
-    Matrix,
-    is_csr_tensor,
-    is_sparse,
-    is_torch,
-    like,
-    namespace,
-    stored_values,
-    to_numpy,
-)
+from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import is_csr_tensor, is_sparse, stored_values
 from lognmf.graph import SEARCHES
 from lognmf.parameters import check_integer, check_layout, check_sparse
 from lognmf.sources import RowBlocks, WorkerBlocks

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, join, like, take, to_device, to_numpy, total
+from lognmf.core.arrays import Array, join, like, take, to_numpy, total
 from lognmf.core.data import InMemory
+from lognmf.core.matrices import to_device
 from lognmf.core.problem import Problem
 from lognmf.models.validation import converted
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import is_torch, rows_of
+from lognmf.core.arrays import is_torch
+from lognmf.core.matrices import rows_of
 from lognmf.neighbours.approximate import nearest_approximately
 from lognmf.neighbours.dense import nearest_dense
 from lognmf.neighbours.distinct import distinct_rows

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from lognmf.core.arrays import positive, squared_row_norms
+from lognmf.core.arrays import positive
+from lognmf.core.matrices import squared_row_norms
 from lognmf.core.parallel import in_blocks, limited, own_threads
 
 _SPARE = 3

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from lognmf.core.arrays import is_csr_tensor, to_numpy
+from lognmf.core.arrays import to_numpy
+from lognmf.core.matrices import is_csr_tensor
 from lognmf.core.sparse_tensors import dense_rows, entry_rows, squared_norms
 from lognmf.neighbours.dense import slack
 

@@ -17,13 +17,13 @@ from lognmf.core.arrays import (
     like,
     namespace,
     on_gpu,
-    operator_like,
     product,
     repeated,
     scale_rows,
     take,
     total,
 )
+from lognmf.core.matrices import operator_like
 from lognmf.core.terms.protocol import Halves
 
 
