@@ -17,6 +17,7 @@ PRIVATE_WORDS = re.compile(
 )
 
 DIFFERENT = {
+    "beta": {"LS-NMF": "takes missing entries"},
     "components_": {"CNMF": "the basis is XᵀB", "RMNMF": "of any sign", "Semi-NMF": "of any sign"},
     "embedding_": {"CNMF": "with components_", "RMNMF": "with components_", "Semi-NMF": "with components_"},
     "init": {

@@ -44,7 +44,9 @@ def plain_run(X, k=2, y=None, **more):
     labels = numbered_by_parts(model.embedding_.argmax(axis=1), model.embedding_)
     data = Dataset(X, y, "x", "x", **more)
     settings = {"model": "nmf", "seed": 0}
-    return Run(data, model, labels, settings, {}, "lognmf fit x.csv -k 2", Preparation(unit=False))
+    return Run(
+        data, model, labels, settings, {}, "lognmf fit x.csv -k 2", Preparation(unit=False), seconds=1.0
+    )
 
 
 def test_a_page_has_all_that_a_reader_came_for(tmp_path):
@@ -96,7 +98,7 @@ def test_one_numbering_of_parts_everywhere(tmp_path, rng):
     model = LogSparseNMF(4, random_state=0).fit(X)
     labels = numbered_by_parts(truth, model.embedding_)
     data = Dataset(X, None, "x", "x", feature_names=tuple(names))
-    run = Run(data, model, labels, {}, {}, "lognmf fit x.csv -k 4", Preparation(unit=False))
+    run = Run(data, model, labels, {}, {}, "lognmf fit x.csv -k 4", Preparation(unit=False), seconds=1.0)
     folder = write_results(tmp_path / "out", run)
     parts = columns(folder / "parts.csv")
     codes = columns(folder / "codes.csv")
@@ -131,7 +133,9 @@ def robust_run(**more):
     X = np.random.default_rng(0).random((12, 6))
     model = RobustLogSparseNMF(2, gamma=0.5, max_iter=20, random_state=0).fit(X)
     data = Dataset(X, None, "x", "x", **more)
-    return Run(data, model, np.arange(12) % 2, {}, {}, "lognmf fit x.csv -k 2", Preparation(unit=False))
+    return Run(
+        data, model, np.arange(12) % 2, {}, {}, "lognmf fit x.csv -k 2", Preparation(unit=False), seconds=1.0
+    )
 
 
 def test_outliers_come_with_the_largest_first(tmp_path):

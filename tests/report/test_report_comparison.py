@@ -109,7 +109,16 @@ def test_names_on_the_page_of_a_fit_are_escaped(rng, tmp_path):
     X = rng.random((12, 6))
     data = Dataset(X, np.array(names), EVIL, EVIL, feature_names=names[:6], sample_names=names)
     model = PlainNMF(2, max_iter=5, random_state=0).fit(X)
-    run = Run(data, model, np.arange(12) % 2, {"labels": EVIL}, {"path": EVIL}, "lognmf fit x", Preparation())
+    run = Run(
+        data,
+        model,
+        np.arange(12) % 2,
+        {"labels": EVIL},
+        {"path": EVIL},
+        "lognmf fit x",
+        Preparation(),
+        seconds=1.0,
+    )
     tree = read(write_results(tmp_path / "out", run))
     assert len(tree.all("script")) == 1
     assert all("onerror" not in attrs for attrs, _ in tree.all("img"))

@@ -148,6 +148,8 @@ class KeptFit:
         if "codes" in facts:
             first[id(solution.state.V)] = NOWHERE
         facts["places"] = [first[id(F)] for F in state]
+        # What a rule on another device keeps on the CPU goes back there.
+        facts["here"] = [place for place, F in enumerate(state) if isinstance(F, np.ndarray)]
         arrays: dict[str, Any] = {
             f"state {place}": to_numpy(state[place]) for place in {*first.values()} - {NOWHERE}
         }
@@ -170,7 +172,11 @@ class KeptFit:
         with _opened(self.path) as file:
             facts = json.loads(str(file["facts"]))
             places = {*facts["places"]} - {NOWHERE}
-            arrays: dict[int, Any] = {place: self._placed(file[f"state {place}"]) for place in places}
+            written = {place: file[f"state {place}"] for place in places}
+            here = {*facts["here"]}
+            arrays: dict[int, Any] = {
+                place: F if place in here else self._placed(F) for place, F in written.items()
+            }
             U, V, *aux = (arrays.get(place) for place in facts["places"])
             if "codes" in facts:
                 self.older = self.path.with_name(facts["codes"])
