@@ -6,7 +6,7 @@ CPU_TORCH := torch==2.13.0
 # The tests run in several processes: one thread each.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test soak mutants check format bench clean
+.PHONY: demo test soak mutants check format bench docs docs-serve clean
 
 demo: .venv/.cli  ## all nine methods on an embedded data set; results and pictures in demo/
 	$(BIN)/lognmf compare digits --out demo --force
@@ -40,7 +40,16 @@ bench: .venv/.dev  ## speed and memory against their floors, in one run
 	$(BIN)/python benchmarks/products.py sparse transform busy
 	$(BIN)/python benchmarks/blocks.py
 
+docs: .venv/.docs  ## the site, in docs/_build/html; every warning is an error
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+docs-serve: docs  ## build the site and open it in a browser
+	@$(BIN)/python -c 'import webbrowser; webbrowser.open("http://localhost:8000")'
+	$(BIN)/python -m http.server --bind localhost --directory docs/_build/html 8000
+
 clean:
+	rm -rf docs/_build docs/gallery docs/api/generated docs/api/examples_of docs/sg_execution_times.rst
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
@@ -50,6 +59,10 @@ $(BIN)/python:
 
 .venv/.cli: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[cli]"
+	touch $@
+
+.venv/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
 .venv/.dev: pyproject.toml | $(BIN)/python

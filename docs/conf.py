@@ -1,0 +1,135 @@
+"""How the site is built: `make docs`. Nothing is fetched from the network.
+
+Sphinx, numpydoc, the PyData theme and sphinx-gallery, since readers of scikit-learn, SciPy and pandas know their
+way around such sites. Pages are Markdown (MyST), so that they can be read on a code host too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+
+import lognmf
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for gallery_pictures
+
+OUTSIDE = {name: HERE.parent / f"{name.upper()}.md" for name in ("contributing", "security", "changelog")}
+"""Pages of the site whose text stands at the top of the repository."""
+
+project = "lognmf"
+author = "The lognmf developers"
+copyright = author  # noqa: A001
+version = release = lognmf.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_design",
+    "sphinx_copybutton",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+exclude_patterns = ["_build", "_templates", "reproduction", "gallery/**/*.ipynb", "gallery/**/*.py"]
+templates_path = ["_templates"]
+highlight_language = "none"  # a block without a language is a formula or a command
+
+# Markdown: links to headings as on code hosts.
+myst_enable_extensions = ["colon_fence", "attrs_inline"]
+myst_heading_anchors = 3
+
+# Docstrings. A name in single backticks is a reference, and must lead to one of our pages.
+default_role = "py:obj"
+nitpicky = True
+autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say the types in words
+autodoc_preserve_defaults = True
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+ELSEWHERE = "sklearn|numpy|scipy|matplotlib|torch|dask|distributed|pandas|polars|anndata"
+nitpick_ignore_regex = [
+    ("py:.*", rf"({ELSEWHERE})(\.\w+)+"),  # names of other packages: only their form is known
+    ("py:.*", "ConvergenceWarning|ParameterGrid"),  # of scikit-learn
+]
+
+# Gallery.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"[\\/]plot_",
+    "subsection_order": [f"../examples/{name}" for name in ("start", "choose", "data", "scale")],
+    "within_subsection_order": "FileNameSortKey",
+    "image_scrapers": ("gallery_pictures.returned_figures", "matplotlib"),
+    "capture_repr": ("_repr_html_",),
+    "reset_modules": (),
+    "doc_module": ("lognmf",),
+    "reference_url": {"lognmf": None},
+    "backreferences_dir": "api/examples_of",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "plot_gallery": True,
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "min_reported_time": 0,
+}
+# An example that warns is an example to mend.
+warnings.filterwarnings("error", module="lognmf")
+
+# Look.
+html_theme = "pydata_sphinx_theme"
+html_title = "lognmf"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {"index": []}
+html_theme_options = {
+    "logo": {"text": "lognmf"},
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc", "sg_download_links"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def find_short_name(app: Any, env: Any, node: Any, content: nodes.Node) -> nodes.Node | None:
+    """A reference to ``knn_graph`` or ``fit``, as docstrings write it, from wherever it stands."""
+    if node.get("refdomain") != "py":
+        return None
+    objects = env.domains["py"].objects
+    for owner in ("lognmf", "lognmf.LogSparseNMF", "lognmf.NMFClustering", "lognmf.datasets"):
+        if (name := f"{owner}.{node['reftarget']}") in objects:
+            page = app.builder.get_relative_uri(node["refdoc"], objects[name].docname)
+            return nodes.reference("", "", content, internal=True, refuri=f"{page}#{objects[name].node_id}")
+    return None
+
+
+def links_of_the_site(app: Any, page: str, source: list[str]) -> None:
+    """Links that lead out of docs/ on a code host: to the site's own copy of a page, or, for a folder, nowhere."""
+    if page in OUTSIDE:
+        source[0] = OUTSIDE[page].read_text(encoding="utf-8")
+    for name, path in OUTSIDE.items():
+        source[0] = re.sub(rf"\]\((\.\./)*{path.name}", f"]({name}.md", source[0])
+    source[0] = re.sub(r"\[(\w+)\]\(reproduction/\w+\)", r"\1", source[0])
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("missing-reference", find_short_name)
+    app.connect("source-read", links_of_the_site)
