@@ -1,7 +1,7 @@
 """How the site is built: `make docs`. Nothing is fetched from the network.
 
-Sphinx, numpydoc, the PyData theme and sphinx-gallery, since readers of scikit-learn, SciPy and pandas know their
-way around such sites. Pages are Markdown (MyST), so that they can be read on a code host too.
+Sphinx, numpydoc, the PyData theme and sphinx-gallery, since readers of scikit-learn, SciPy and pandas know
+their way around such sites. Pages are Markdown (MyST), so that they can be read on a code host too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ numpydoc_class_members_toctree = False
 ELSEWHERE = "sklearn|numpy|scipy|matplotlib|torch|dask|distributed|pandas|polars|anndata"
 nitpick_ignore_regex = [
     ("py:.*", rf"({ELSEWHERE})(\.\w+)+"),  # names of other packages: only their form is known
-    ("py:.*", "ConvergenceWarning|ParameterGrid"),  # of scikit-learn
+    ("py:.*", "ConvergenceWarning|ParameterGrid|X"),  # in docstrings of scikit-learn, or of its own
 ]
 
 # Gallery.
@@ -121,7 +121,7 @@ def find_short_name(app: Any, env: Any, node: Any, content: nodes.Node) -> nodes
 
 
 def links_of_the_site(app: Any, page: str, source: list[str]) -> None:
-    """Links that lead out of docs/ on a code host: to the site's own copy of a page, or, for a folder, nowhere."""
+    """Links out of docs/, which work on a code host: to the site's copy of a page; those to folders go."""
     if page in OUTSIDE:
         source[0] = OUTSIDE[page].read_text(encoding="utf-8")
     for name, path in OUTSIDE.items():
