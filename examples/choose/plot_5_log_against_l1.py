@@ -47,9 +47,7 @@ def right_zeros(model):
 best = {penalty: max(models, key=right_zeros) for penalty, models in fits.items()}
 for penalty, model in best.items():
     error = model.reconstruction_err_
-    print(
-        f"{penalty:4s} beta {model.beta_:4.1f}: {right_zeros(model):.0%} of the zeros right, error {error:.0f}"
-    )
+    print(f"{penalty:4s} beta {model.beta_:4.1f}: {right_zeros(model):.0%} of zeros right, error {error:.0f}")
 
 # %%
 # Left: at the same share of zeros the log penalty costs less error. Right: at its best weight for the
