@@ -49,7 +49,7 @@ docs-serve: docs  ## build the site and open it in a browser
 	$(BIN)/python -m http.server --bind localhost --directory docs/_build/html 8000
 
 clean:
-	rm -rf docs/_build docs/gallery docs/api/generated docs/api/examples_of docs/sg_execution_times.rst
+	rm -rf docs/_build docs/gallery docs/api/generated docs/api/examples_of
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:

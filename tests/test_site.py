@@ -14,7 +14,7 @@ from test_docs import Fenced
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-BUILT = {"_build", "gallery", "generated", "examples_of", "sg_execution_times.rst", "_templates"}
+BUILT = {"_build", "gallery", "generated", "examples_of", "_templates"}
 PAGES = sorted(
     path
     for path in [*DOCS.rglob("*.md"), *DOCS.rglob("*.rst")]

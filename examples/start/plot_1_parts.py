@@ -74,6 +74,8 @@ for i, row in enumerate(places):
     for axes, image in zip(row, pictures, strict=True):
         axes.imshow(image.reshape(40, 40), cmap="gray_r", vmin=0, vmax=1)
         axes.set(xticks=[], yticks=[])
+        for spine in axes.spines.values():
+            spine.set_color("0.85")
     for side in ("left", "right", "top", "bottom"):
         row[0].spines[side].set(linewidth=2.5, color="tab:blue")
     row[1].set_ylabel("=", fontsize=16, rotation=0, labelpad=10, va="center")
