@@ -10,9 +10,11 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
+from sphinx.addnodes import pending_xref
 
 import lognmf
 
@@ -21,6 +23,9 @@ sys.path.insert(0, str(HERE))  # for gallery_pictures
 
 OUTSIDE = {name: HERE.parent / f"{name.upper()}.md" for name in ("contributing", "security", "changelog")}
 """Pages of the site whose text stands at the top of the repository."""
+
+NAMES = {name for name in lognmf.__all__ if not isinstance(getattr(lognmf, name), ModuleType)}
+METHOD_OF = {cls: name for name, cls in lognmf.MODELS.items()}
 
 project = "lognmf"
 author = "The lognmf developers"
@@ -51,6 +56,7 @@ nitpicky = True
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say the types in words
 autodoc_preserve_defaults = True
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 ELSEWHERE = "sklearn|numpy|scipy|matplotlib|torch|dask|distributed|pandas|polars|anndata"
@@ -129,7 +135,31 @@ def links_of_the_site(app: Any, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[(\w+)\]\(reproduction/\w+\)", r"\1", source[0])
 
 
+def link_names(app: Any, doctree: nodes.document) -> None:
+    """Public names in the code words of a page, such as ``fit_grid`` or ``LogSparseNMF(10)``: to the API."""
+    if not str(doctree["source"]).endswith(".md"):
+        return
+    for word in list(doctree.findall(nodes.literal)):
+        name = word.astext().split("(")[0].removeprefix("lognmf.")
+        if name in NAMES and not isinstance(word.parent, nodes.title | nodes.reference | pending_xref):
+            target = {"refdomain": "py", "reftype": "obj", "reftarget": f"lognmf.{name}", "refexplicit": True}
+            link = pending_xref("", word.deepcopy(), refdoc=app.env.docname, refwarn=True, **target)
+            word.replace_self(link)
+
+
+def link_pages(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Pages that a docstring names, and the page of a method, as links."""
+    lines[:] = [re.sub(r"docs/([\w/-]+)\.md", r":doc:`/\1`", line) for line in lines]
+    if what == "class" and (method := METHOD_OF.get(thing)):
+        page = f":doc:`{method} </methods/{method.lower()}>`"
+        first = next(i for i, line in enumerate(lines) if line)
+        end = lines.index("", first)  # after the summary
+        lines[end:end] = ["", f"The page of {page} says when to use it and what goes wrong.", ""]
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("missing-reference", find_short_name)
     app.connect("source-read", links_of_the_site)
+    app.connect("doctree-read", link_names)
+    app.connect("autodoc-process-docstring", link_pages, priority=900)  # after numpydoc
