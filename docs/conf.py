@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from dataclasses import fields, is_dataclass
+from inspect import getsource
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -62,7 +64,7 @@ numpydoc_class_members_toctree = False
 ELSEWHERE = "sklearn|numpy|scipy|matplotlib|torch|dask|distributed|pandas|polars|anndata"
 nitpick_ignore_regex = [
     ("py:.*", rf"({ELSEWHERE})(\.\w+)+"),  # names of other packages: only their form is known
-    ("py:.*", "ConvergenceWarning|ParameterGrid|X"),  # in docstrings of scikit-learn, or of its own
+    ("py:.*", "ConvergenceWarning|ParameterGrid|X|Drawing"),  # of scikit-learn and matplotlib, and a matrix
 ]
 
 # Gallery.
@@ -87,7 +89,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # its page fetches scripts from the network
 }
 # An example that warns is an example to mend.
-warnings.filterwarnings("error", module="lognmf")
+warnings.filterwarnings("error", category=UserWarning)
 
 # Look.
 html_theme = "pydata_sphinx_theme"
@@ -157,9 +159,31 @@ def link_pages(app: Any, what: str, name: str, thing: Any, options: Any, lines: 
         lines[end:end] = ["", f"The page of {page} says when to use it and what goes wrong.", ""]
 
 
+def list_fields(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Fields of a plain dataclass, which are explained by the comments behind them: as its parameters."""
+    if (
+        what != "class"
+        or not is_dataclass(thing)
+        or re.search("Parameters\n|Attributes\n", thing.__doc__ or "")
+    ):
+        return
+    source = getsource(thing)
+    for field in fields(thing):
+        found = re.search(rf"^    {field.name}: ([^=#\n]+?)(?: = [^#\n]*?)?(?:  # (.+))?$", source, re.M)
+        kind, meaning = found.groups() if found else (field.type, None)
+        lines += ["", f":param {field.name}: {meaning or ''}", f":type {field.name}: {kind}"]
+
+
+def hide_private(app: Any, what: str, name: str, thing: Any, options: Any, args: Any, result: Any) -> Any:
+    """Signatures of results without the fields that only the library fills."""
+    return re.sub(r",? _\w+(=[^,)]*)?", "", args or ""), result
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("missing-reference", find_short_name)
     app.connect("source-read", links_of_the_site)
     app.connect("doctree-read", link_names)
     app.connect("autodoc-process-docstring", link_pages, priority=900)  # after numpydoc
+    app.connect("autodoc-process-docstring", list_fields, priority=950)
+    app.connect("autodoc-process-signature", hide_private, priority=900)

@@ -43,8 +43,8 @@ for row in judged.rows:
     print(f"lam = {row['lam']:g}: accuracy {row['accuracy']:.1%}")
 
 # %%
-# For a single fit on a GPU hand over a tensor, ``LogSparseNMF(10).fit(to_device(X))``: the array decides where
-# the work is done (:doc:`/benchmarks` has the times).
+# For a single fit on a GPU hand over a tensor, ``LogSparseNMF(10).fit(to_device(X))``: the array decides
+# where the work is done (:doc:`/benchmarks` has the times).
 #
 # The picture shows the whole grid, and where the choice fell.
 plots.sensitivity(result.rows, "balanced_modularity", ranked=standings(result, "balanced_modularity"))
