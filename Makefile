@@ -45,7 +45,7 @@ docs: .venv/.docs  ## the site, in docs/_build/html; every warning is an error
 	@echo "docs/_build/html/index.html"
 
 docs-serve: docs  ## build the site and open it in a browser
-	@$(BIN)/python -c 'import webbrowser; webbrowser.open("http://localhost:8000")'
+	@(sleep 1; $(BIN)/python -c 'import webbrowser; webbrowser.open("http://localhost:8000")') &
 	$(BIN)/python -m http.server --bind localhost --directory docs/_build/html 8000
 
 clean:

@@ -110,6 +110,12 @@ def test_links_into_the_gallery_lead_to_an_example(path):
         assert (ROOT / "examples" / f"{target}.py").exists(), target
 
 
+@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
+def test_external_links_are_well_formed(path):
+    for link in re.findall(r"https?:[^\s)>`\"']*", text_of(path)):
+        assert re.fullmatch(r"https?://[\w-]+(\.[\w-]+)+(:\d+)?(/[\w./%?=&#~+-]*)?[.,;]?", link), link
+
+
 def test_the_first_page_leads_to_the_questions():
     links = set(re.findall(r"^:link: (\S+)$", text_of(DOCS / "index.md"), re.MULTILINE))
     assert {"benchmarks", "reproduction", "start", "gallery/index", "gallery/scale/plot_1_grid"} <= links

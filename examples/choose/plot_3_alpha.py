@@ -30,7 +30,7 @@ for name in models:
 print(f'"auto" chose alpha = {auto.alpha_:.3g}')
 
 # %%
-# From top to bottom the parts turn from whole strokes into small pieces, and at last some vanish.
+# From top to bottom the parts turn from whole strokes into small pieces of a few pixels.
 plots.parts_of_models({name: model.components_ for name, model in models.items()}, (8, 8))
 
 # %%

@@ -21,35 +21,14 @@ TOPICS = {
     "phones": "phone screen battery cell network app camera market software chip user message price company",
     "kitchen": "fish sauce onion oil bread oven salt pepper butter garlic cook dish rice season spring",
 }
-FILLER = [
-    "the",
-    "a",
-    "this",
-    "that",
-    "is",
-    "was",
-    "has",
-    "many",
-    "new",
-    "one",
-    "more",
-    "about",
-    "with",
-    "from",
-    "also",
-    "said",
-    "year",
-    "day",
-    "people",
-    "time",
-]
+FILLER = "the a this that is was has many new one more about with from also said year day people time"
 rng = np.random.default_rng(0)
 
 
 def write(topics):
     """A text of thirty to sixty words."""
     words = [rng.choice(TOPICS[rng.choice(topics)].split()) for _ in range(rng.integers(15, 30))]
-    return " ".join(rng.permutation(words + list(rng.choice(FILLER, len(words)))))
+    return " ".join(rng.permutation(words + list(rng.choice(FILLER.split(), len(words)))))
 
 
 about = [rng.choice(list(TOPICS), size=rng.choice([1, 2], p=[0.7, 0.3]), replace=False) for _ in range(1200)]
@@ -58,19 +37,26 @@ print(texts[0])
 
 # %%
 # tf-idf gives rare words more weight and every text unit norm. The matrix is sparse, and stays sparse.
-vectorizer = TfidfVectorizer(stop_words=FILLER)
+vectorizer = TfidfVectorizer(stop_words=FILLER.split())
 X = vectorizer.fit_transform(texts)
 words = vectorizer.get_feature_names_out()
 model = LogSparseNMF(6, random_state=0).fit(X)
 print(f"{X.shape[0]} texts, {X.shape[1]} words, zeros in the topics: {np.mean(model.components_ == 0):.0%}")
 
 # %%
-# A word with several meanings is in several topics. Topics by their first word, and the weight of "bank"
-# and "spring" in each:
-columns = [list(words).index(word) for word in ("bank", "spring")]
-for topic in model.components_:
-    bank, spring = topic[columns] / topic.max()
-    print(f"{words[topic.argmax()]:10s} bank {bank:.2f}, spring {spring:.2f}")
+# Words with several meanings: "bank" belongs to money and to rivers, "spring" to rivers, biology and
+# kitchens. Without a weight for sparsity they are in all their topics. Sparse topics keep such a word where
+# it explains most: easier to read, but with fewer meanings per word.
+plain = LogSparseNMF(6, alpha=0, beta=0, random_state=0).fit(X)
+for name, fit in {"alpha = 0": plain, "auto": model}.items():
+    for word in ("bank", "spring"):
+        weights = fit.components_[:, list(words).index(word)] / fit.components_.max(axis=1)
+        topics = [
+            f"{words[part.argmax()]} {weight:.2f}"
+            for part, weight in zip(fit.components_, weights, strict=True)
+            if weight > 0.05
+        ]
+        print(f"{name:9s} {word}: {', '.join(topics)}")
 
 # %%
 # The largest code of a text tells its main topic. How many of the texts on a single topic are put together

@@ -2,8 +2,9 @@
 A grid of settings, on a CPU or a GPU
 =====================================
 
-All settings of a grid work on the same X, so `fit_grid` fits them as one wide problem: on a CPU somewhat
-faster than one after another, on a GPU by orders of magnitude.
+All settings of a grid work on the same X, so `fit_grid` fits them as one wide problem. On a CPU that is
+somewhat faster than one after another. A GPU is made for such problems: one H200 fits the 2401 settings of
+the paper's grid, 500 iterations each, in 6 seconds on 1440 pictures of 1024 pixels (:doc:`/benchmarks`).
 """
 
 # %%
