@@ -20,7 +20,7 @@ from sphinx.addnodes import pending_xref
 
 import lognmf
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # for gallery_pictures
 
 OUTSIDE = {name: HERE.parent / f"{name.upper()}.md" for name in ("contributing", "security", "changelog")}
@@ -44,7 +44,7 @@ extensions = [
     "sphinx_copybutton",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["_build", "_templates", "reproduction", "gallery/**/*.ipynb", "gallery/**/*.py"]
+exclude_patterns = ["_build", "_templates", "gallery/**/*.ipynb", "gallery/**/*.py"]
 templates_path = ["_templates"]
 highlight_language = "none"  # a block without a language is a formula or a command
 
@@ -129,12 +129,22 @@ def find_short_name(app: Any, env: Any, node: Any, content: nodes.Node) -> nodes
 
 
 def links_of_the_site(app: Any, page: str, source: list[str]) -> None:
-    """Links out of docs/, which work on a code host: to the site's copy of a page; those to folders go."""
+    """Links out of docs/, which work on a code host: to the site's copy of a page, or mere words."""
+    text, folder = source[0], (HERE / page).parent
     if page in OUTSIDE:
-        source[0] = OUTSIDE[page].read_text(encoding="utf-8")
-    for name, path in OUTSIDE.items():
-        source[0] = re.sub(rf"\]\((\.\./)*{path.name}", f"]({name}.md", source[0])
-    source[0] = re.sub(r"\[(\w+)\]\(reproduction/\w+\)", r"\1", source[0])
+        text, folder = OUTSIDE[page].read_text(encoding="utf-8"), OUTSIDE[page].parent
+    copies = {path: HERE / f"{name}.md" for name, path in OUTSIDE.items()}
+
+    def lead(link: re.Match[str]) -> str:
+        words, target, anchor = link.groups(default="")
+        path = (folder / target).resolve()
+        if "://" in target or not path.exists():
+            return link[0]
+        path = copies.get(path, path)
+        inside = path.is_file() and path.is_relative_to(HERE)
+        return f"[{words}](/{path.relative_to(HERE)}{anchor})" if inside else words
+
+    source[0] = re.sub(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)", lead, text)
 
 
 def link_names(app: Any, doctree: nodes.document) -> None:
