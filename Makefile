@@ -6,7 +6,7 @@ CPU_TORCH := torch==2.13.0
 # The tests run in several processes: one thread each.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test soak mutants check format bench clean
+.PHONY: demo test soak mutants check format bench docs docs-serve clean
 
 demo: .venv/.cli  ## a fit and all nine methods on an embedded data set; pages in demo/fit/ and demo/compare/
 	$(BIN)/lognmf fit digits -k 10 --out demo/fit --force
@@ -47,7 +47,16 @@ bench: .venv/.dev  ## speed and memory against their floors, in one run
 	@npm install --silent --prefix .axe axe-core@4 >/dev/null 2>&1 \
 		|| echo "No npm, or no network for it: the test that needs axe-core will be skipped."
 
+docs: .venv/.docs  ## the site, in docs/_build/html; every warning is an error
+	$(ONE_THREAD) $(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+docs-serve: docs  ## build the site and open it in a browser
+	@(sleep 1; $(BIN)/python -c 'import webbrowser; webbrowser.open("http://localhost:8000")') &
+	$(BIN)/python -m http.server --bind localhost --directory docs/_build/html 8000
+
 clean:
+	rm -rf docs/_build docs/gallery docs/api/generated docs/api/examples_of
 	rm -rf .venv .axe demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
@@ -57,6 +66,10 @@ $(BIN)/python:
 
 .venv/.cli: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[cli]"
+	touch $@
+
+.venv/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
 .venv/.dev: pyproject.toml | $(BIN)/python

@@ -119,7 +119,7 @@ def tune(
     model : estimator, or a name in `MODELS`, default="LS-NMF"
         An estimator's parameters are used unless the grid or an argument sets them.
     grid : dict of lists, or list of dicts, optional
-        Settings to try, as for `fit_grid`. Default: see `default_grid`.
+        Settings to try, as for `fit_grid`. Default: see `lognmf.grid.tune.default_grid`.
     n_clusters : int, optional
         Number of clusters for k-means; default ``n_components``.
     seeds : iterable of int, default=(0, 1, 2)

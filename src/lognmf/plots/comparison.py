@@ -22,7 +22,7 @@ def comparison(rows: Sequence[Any]) -> Figure:
     Parameters
     ----------
     rows : sequence of Row
-        The models from top to bottom, as from `lognmf.comparison.compare`. With true labels
+        The models from top to bottom, as from `lognmf.compare`. With true labels
         their accuracy, NMI and purity are drawn, else the normalised cut.
 
     Returns
