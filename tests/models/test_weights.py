@@ -208,3 +208,18 @@ class TestOutliers:
 
 def test_no_other_model_chooses():
     assert PlainNMF._auto == ()
+
+
+@pytest.mark.parametrize(("share", "size"), [(0.05, 3.0), (0.1, 2.0), (0.1, 3.0), (0.1, 10.0)])
+def test_large_outliers_leave_the_parts_alone(share, size):
+    """They may be most of the error; parts that 5 % more of it allow must still be worth their penalty."""
+    rng = np.random.default_rng(0)
+    parts = np.kron(np.eye(6), np.ones(15)) * rng.uniform(0.5, 1, 90)
+    parts /= np.linalg.norm(parts, axis=1, keepdims=True)
+    X = rng.gamma(1.0, size=(300, 6)) @ parts + 0.02 * rng.random((300, 90))
+    bad, typical = rng.random((300, 90)) ** 3, np.linalg.norm(X, axis=1).mean()
+    which = rng.permutation(300) < share * 300
+    X[which] = size * typical * normalize(bad)[which]
+    model = RobustLogSparseNMF(6, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.is_outlier_, which)
+    assert (parts @ model.components_.T).max(axis=1).min() > 0.99

@@ -36,6 +36,13 @@ TRIALS = 10
 ENOUGH = 0.9
 """A weight is good enough if it uses this share of the error that is allowed."""
 
+DISTORTED = 0.8
+"""Outliers have distorted a fit by much if without them gamma is less than this share of what it was."""
+
+PAYS = 0.5
+"""Penalties are at most this share of what the parts explain. A few large outliers may be most of the error,
+and a weight that 5 % of it allow would be more than all that parts can gain."""
+
 STEPS = (1.2, 4.0)
 """Smallest and largest factor from one weight to the next."""
 
@@ -152,8 +159,7 @@ class Weights:
         loose = LOOSE * (model.tol or USUAL_TOL)
         if "gamma" in self.auto:
             with stage("choosing gamma"):
-                values["gamma"] = outlier_weights(problem, found.residuals)
-                found = fit(found.factors, values, loose).found()
+                problem, found = self._robust(problem, fit, found, values, loose)
         sides: list[str] = [name for name in ("alpha", "beta") if name in self.auto]
         if not sides:
             return found.factors, Weights(values)
@@ -162,6 +168,24 @@ class Weights:
             found = fit(state, values, loose).found(residuals=True)
             state, values["gamma"] = found.factors, outlier_weights(problem, found.residuals)
         return state, Weights(values)
+
+    @staticmethod
+    def _robust(
+        problem: Any, fit: Fit, found: Found, values: dict[str, np.ndarray], loose: float
+    ) -> tuple[Any, Found]:
+        """Put gamma into ``values``; the problem with it and a fit, which outliers no longer distort.
+
+        Where they did by much, the residuals of that fit tell what is usual.
+        """
+        values["gamma"] = outlier_weights(problem, found.residuals)
+        ended = fit(found.factors, values, loose)
+        found = ended.found(residuals=True)
+        again = outlier_weights(problem, found.residuals)
+        if (again < DISTORTED * values["gamma"]).any():
+            values["gamma"] = np.minimum(again, values["gamma"])
+            ended = fit(found.factors, values, loose)
+            found = ended.found()
+        return ended.rule.problem, found
 
     @staticmethod
     def _sparse(
@@ -186,7 +210,9 @@ class Weights:
         share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
         spare = share * np.minimum(found.data_term, explained)
         with stage(f"choosing {' and '.join(sides)}", TRIALS, "fits", at_most=True) as search:
-            state, weight = sparsest(fit, found, values, chosen, sparsity, spare, loose, search.move)
+            state, weight = sparsest(
+                fit, found, values, chosen, sparsity, spare, explained, loose, search.move
+            )
         values |= {name: side * weight for name, side in chosen.items()}
         return state
 
@@ -269,6 +295,7 @@ def sparsest(
     sides: Mapping[str, np.ndarray],
     sparsity: np.ndarray,
     spare: np.ndarray,
+    explained: np.ndarray,
     tol: float,
     tell: Callable[[int], None] = lambda _: None,
 ) -> tuple[State, np.ndarray]:
@@ -277,6 +304,7 @@ def sparsest(
     ``sides`` says by 1 which of alpha and beta it is. ``sparsity`` is that penalty of the plain fit with
     weight 1. Going down from that fit, the data term cannot rise by more than weight · sparsity: this
     gives the first value. Each fit starts where the last good one ended. ``tell`` gets the number of fits.
+    Parts must also pay: beyond a share of what they explain (B,), no parts at all are the best fit.
     """
     state, base = plain.factors, plain.data_term
     low, high = np.zeros_like(base), np.full_like(base, np.inf)
@@ -288,14 +316,17 @@ def sparsest(
             break
         tried = {**weights, **{name: side * weight for name, side in sides.items()}}
         tried = {name: values[running] for name, values in tried.items()}
-        found = fit(state.take(running), tried, tol).found()
+        ended = fit(state.take(running), tried, tol)
+        found, objective = ended.found(), ended.solution.objective
+        del ended  # its memory is needed
         cost = found.data_term - base[running]
-        good = cost <= spare[running]
+        pays = objective - found.data_term <= PAYS * (explained[running] - cost)
+        good = (cost <= spare[running]) & pays
         better, worse = running[good], running[~good]
         state = state.replaced(better, found.factors.take(np.flatnonzero(good)))
         low[better], low_cost[better] = weight[better], cost[good]
         high[worse], high_cost[worse] = weight[worse], cost[~good]
-        del found  # its memory is needed
+        del found
         weight = _next_weight(spare, low, low_cost, high, high_cost)
         unfinished = (low_cost < ENOUGH * spare) & (high > STEPS[0] ** 0.25 * low)
         running = running[unfinished[running]]
