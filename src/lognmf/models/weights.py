@@ -325,7 +325,7 @@ def sparsest(
         better, worse = running[good], running[~good]
         state = state.replaced(better, found.factors.take(np.flatnonzero(good)))
         low[better], low_cost[better] = weight[better], cost[good]
-        high[worse], high_cost[worse] = weight[worse], cost[~good]
+        high[worse], high_cost[worse] = weight[worse], np.maximum(cost[~good], spare[worse])
         del found
         weight = _next_weight(spare, low, low_cost, high, high_cost)
         unfinished = (low_cost < ENOUGH * spare) & (high > STEPS[0] ** 0.25 * low)
