@@ -1,8 +1,10 @@
 """The pages say what is: links lead somewhere, examples run, tables and defaults are the code's."""
 
 import ast
+import contextlib
 import doctest
 import inspect
+import io
 import re
 import warnings
 from pathlib import Path
@@ -104,10 +106,15 @@ def test_example_of_the_readme():
     ]
     assert blocks
     names = {"__name__": "__main__"}  # a later block goes on where an earlier one ended
+    said = io.StringIO()
     for code in blocks:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(said):
             warnings.simplefilter("error")
             exec(compile(code, "README.md", "exec"), names)
+    shown = said.getvalue().splitlines()
+    page = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(shown) == 3
+    assert set(shown[:2]) <= set(page)  # the third line counts samples that are close to the limit
 
 
 def test_the_tree_in_contributing_is_the_tree_on_disk():
