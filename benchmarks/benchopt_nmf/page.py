@@ -35,7 +35,8 @@ def curves():
             lines.setdefault(short(row["solver_name"]), []).append((row["time"], row["objective_value"]))
     return {
         objective: {
-            data: {solver: np.array(line).T for solver, line in lines.items()} for data, lines in by_data.items()
+            data: {solver: np.array(line).T for solver, line in lines.items()}
+            for data, lines in by_data.items()
         }
         for objective, by_data in found.items()
     }
@@ -55,7 +56,9 @@ def seconds(line, goal):
 def draw(found, file):
     """One panel per objective and data set: objective above the best, against seconds."""
     names = sorted({solver for by_data in found.values() for lines in by_data.values() for solver in lines})
-    style = {name: {"color": f"C{i % 10}", "ls": "-" if "lognmf" in name else "--"} for i, name in enumerate(names)}
+    style = {
+        name: {"color": f"C{i % 10}", "ls": "-" if "lognmf" in name else "--"} for i, name in enumerate(names)
+    }
     columns = list(found["nmf"])
     size = 2.9 * len(columns), 2.5 * len(found) + 0.5
     figure, axes = plt.subplots(len(found), len(columns), figsize=size, sharex="col", layout="constrained")
@@ -72,7 +75,9 @@ def draw(found, file):
         row[0].set_ylabel("objective / best − 1", fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("seconds", fontsize=8)
-    shown = {name: line for ax in axes.flat for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+    shown = {
+        name: line for ax in axes.flat for line, name in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
     figure.legend(
         [shown[name] for name in names], names, loc="outside upper center", ncols=6, fontsize=8, frameon=False
     )

@@ -5,7 +5,7 @@ nimfa uses np.mat, which NumPy 2 removed, and fails there as it is. The two line
 
 import numpy as np
 
-np.mat = np.asmatrix
+np.asmatrix = np.asmatrix
 
 import nimfa  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
