@@ -5,7 +5,7 @@
 - sparse: a fit of sparse X with one thread and with all, one after the other, several times.
 - transform: codes of 10,000 samples, scikit-learn's seconds over ours.
 - error: plain NMF, seconds to 0.1 % above the error at which scikit-learn's coordinate descent ends, the
-  starts included; and those of R's RcppML (Debian: r-cran-rcppml), from a random start, where it is installed.
+  starts included; and those of R's RcppML (Debian: r-cran-rcppml) from a random start, where it is installed.
 - busy: 15 iterations of 20,000 × 200 while other processes use all cores, threads against one.
 - grid: `NMFClustering(20, effort="grid")` on COIL20.
 

@@ -1,7 +1,7 @@
-"""Is what ``python -m build`` made fit to be released? ``python tests/release.py dist`` (``make release-check``).
+"""Checks what ``python -m build`` made: ``python tests/release.py dist`` (part of ``make release-check``).
 
-The sdist is small and holds what the commands of README.md need. The wheel is installed in a new environment, where
-the first example of README.md and the command line run outside the repository.
+The sdist is small and holds what the commands of README.md need. The wheel is installed in a new environment,
+where the first example of README.md and the command line run outside the repository.
 """
 
 import re
@@ -14,17 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 2_000_000  # bytes of the sdist
-NEEDED = (
-    "Makefile",
-    "README.md",
-    "CHANGELOG.md",
-    "CITATION.cff",
-    "LICENSE",
-    "pyproject.toml",
-    "docs",
-    "tests",
-    "src",
-)
+NEEDED = ("Makefile", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "docs", "tests", "src")
 
 
 def check_sdist(file):
@@ -40,9 +30,8 @@ def check_sdist(file):
 
 def check_wheel(file):
     """Install the wheel where nothing else is, and use it."""
-    example = re.search(
-        r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S
-    )[1]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[1]
     with tempfile.TemporaryDirectory() as folder:
         venv.create(Path(folder, "venv"), with_pip=True)
         programs = Path(folder, "venv", "Scripts" if sys.platform == "win32" else "bin")

@@ -15,8 +15,9 @@ class Objective(BaseObjective):
     """``‖X − VUᵀ‖² + penalty``, divided by ``‖X‖²``.
 
     - nmf: no penalty.
-    - graph: ``lam · Tr(VᵀLV)`` of the neighbour graph, with the columns of U at unit norm. Without that constraint
-      smaller V and larger U would make the penalty vanish. Factors of any norm are rescaled before they are evaluated.
+    - graph: ``weight · Tr(VᵀLV)`` of the neighbour graph, with the columns of U at unit norm. Without that
+      constraint smaller V and larger U would make the penalty vanish. Factors of any norm are rescaled before
+      they are evaluated.
     - sparse: ``weight · (ΣU + ΣV)``, the ℓ1 norms of both factors.
     """
 

@@ -1,4 +1,4 @@
-"""Picture and tables of docs/scoreboard.md from results.parquet: python benchmarks/benchopt_nmf/page.py"""
+"""Picture and tables of docs/scoreboard.md from results.parquet (``make scoreboard``)."""
 
 import re
 from pathlib import Path
@@ -33,13 +33,10 @@ def curves():
             by_data = found.setdefault(row["p_obj_model"], {})
             lines = by_data.setdefault(data_name(row), {})
             lines.setdefault(short(row["solver_name"]), []).append((row["time"], row["objective_value"]))
-    return {
-        objective: {
-            data: {solver: np.array(line).T for solver, line in lines.items()}
-            for data, lines in by_data.items()
-        }
-        for objective, by_data in found.items()
-    }
+    for by_data in found.values():
+        for lines in by_data.values():
+            lines.update({solver: np.array(line).T for solver, line in lines.items()})
+    return found
 
 
 def best(lines):
@@ -56,8 +53,9 @@ def seconds(line, goal):
 def draw(found, file):
     """One panel per objective and data set: objective above the best, against seconds."""
     names = sorted({solver for by_data in found.values() for lines in by_data.values() for solver in lines})
+    ours, theirs = {"ls": "-", "lw": 2}, {"ls": "--", "lw": 1.2}
     style = {
-        name: {"color": f"C{i % 10}", "ls": "-" if "lognmf" in name else "--"} for i, name in enumerate(names)
+        name: {"color": f"C{i}", **(ours if "lognmf" in name else theirs)} for i, name in enumerate(names)
     }
     columns = list(found["nmf"])
     size = 2.9 * len(columns), 2.5 * len(found) + 0.5
@@ -66,8 +64,7 @@ def draw(found, file):
         for ax, data in zip(row, columns, strict=True):
             low = best(by_data[data])
             for name, (time, value) in by_data[data].items():
-                wide = 2 if "lognmf" in name else 1.2
-                ax.plot(time, np.maximum(value / low - 1, 1e-5), label=name, lw=wide, **style[name])
+                ax.plot(time, np.maximum(value / low - 1, 1e-5), label=name, **style[name])
             ax.axhline(CLOSE - 1, color="grey", lw=0.6)
             ax.set(xscale="log", yscale="log", title=f"{OBJECTIVES[objective]}: {data}")
             ax.title.set_fontsize(8)
@@ -75,9 +72,7 @@ def draw(found, file):
         row[0].set_ylabel("objective / best − 1", fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("seconds", fontsize=8)
-    shown = {
-        name: line for ax in axes.flat for line, name in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
+    shown = {line.get_label(): line for ax in axes.flat for line in ax.get_lines()}
     figure.legend(
         [shown[name] for name in names], names, loc="outside upper center", ncols=6, fontsize=8, frameon=False
     )

@@ -7,8 +7,8 @@ from sklearn.decomposition import MiniBatchNMF
 class Solver(BaseSolver):
     """So many passes over the data, then codes of all samples for the parts it found.
 
-    It is meant for data that come in pieces: it sees 1024 samples at a time, ends near a minimum, not in one, and its
-    last step (``transform`` of all samples, included in the time) solves for V anew.
+    It is meant for data that come in pieces: it sees 1024 samples at a time and ends near a minimum, not in
+    one. Its last step (``transform`` of all samples, included in the time) solves for V anew.
     """
 
     name = "MiniBatchNMF"

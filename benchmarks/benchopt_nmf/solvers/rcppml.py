@@ -24,8 +24,8 @@ def missing():
 class Solver(BaseSolver):
     """So many alternating least-squares steps from a random start of its own: version 0.3.7 takes none.
 
-    Samples are its columns, so X is handed over as it lies in memory. The sentence back and forth through a pipe is
-    timed with the fit (below a millisecond).
+    Samples are its columns, so X is handed over as it lies in memory. The order and the answer through a pipe
+    are timed with the fit (below a millisecond).
     """
 
     name = "RcppML"
