@@ -60,8 +60,8 @@ class Objective(BaseObjective):
             "start": self.start,
         }
 
-    def evaluate_result(self, U, V):
-        """Objective over ``‖X‖²``, relative error, share of zeros."""
+    def evaluate_result(self, U, V, cpu):
+        """Objective over ``‖X‖²``, relative error, share of zeros, CPU seconds."""
         U, V = (np.ascontiguousarray(F, dtype=np.float64)[:, None, :] for F in (U, V))
         if min(U.min(), V.min()) < 0:
             raise ValueError("A solver returned negative entries.")
@@ -72,9 +72,10 @@ class Objective(BaseObjective):
         return {
             "value": float(self.problem.value(U, V, XU)[0]) / self.total,
             "error": float(np.sqrt(squared / self.total)),
+            "cpu_seconds": cpu,
             "zeros": float(np.mean(np.concatenate([U, V]) == 0)),
         }
 
     def get_one_result(self):
         """The start."""
-        return dict(zip("UV", self.start, strict=True))
+        return {"U": self.start[0], "V": self.start[1], "cpu": 0.0}

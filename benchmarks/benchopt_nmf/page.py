@@ -25,14 +25,14 @@ def data_name(row):
 
 
 def curves():
-    """{objective: {data set: {solver: (seconds, objective)}}}; the common start is left out."""
+    """{objective: {data set: {solver: (CPU seconds, objective)}}}; the common start is left out."""
     found = {}
     rows = pq.read_table(HERE / "results.parquet").to_pylist()
     for row in sorted(rows, key=lambda row: (short(row["solver_name"]), row["stop_val"])):
         if row["stop_val"] > 0:
-            by_data = found.setdefault(row["p_obj_model"], {})
-            lines = by_data.setdefault(data_name(row), {})
-            lines.setdefault(short(row["solver_name"]), []).append((row["time"], row["objective_value"]))
+            lines = found.setdefault(row["p_obj_model"], {}).setdefault(data_name(row), {})
+            point = row["objective_cpu_seconds"], row["objective_value"]
+            lines.setdefault(short(row["solver_name"]), []).append(point)
     for by_data in found.values():
         for lines in by_data.values():
             lines.update({solver: np.array(line).T for solver, line in lines.items()})
@@ -71,7 +71,7 @@ def draw(found, file):
             ax.tick_params(labelsize=7)
         row[0].set_ylabel("objective / best − 1", fontsize=8)
     for ax in axes[-1]:
-        ax.set_xlabel("seconds", fontsize=8)
+        ax.set_xlabel("CPU seconds", fontsize=8)
     shown = {line.get_label(): line for ax in axes.flat for line in ax.get_lines()}
     figure.legend(
         [shown[name] for name in names], names, loc="outside upper center", ncols=6, fontsize=8, frameon=False

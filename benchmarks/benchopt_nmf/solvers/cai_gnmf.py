@@ -2,10 +2,10 @@
 
 import numpy as np
 import scipy.sparse as sp
-from benchopt import BaseSolver
+from benchmark_utils.cpu_time import TimedSolver
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """Both factors are scaled to unit-norm columns of U at the start and at the end, as in their program.
 
     In between the norm is free, so what it minimises is not quite what is evaluated.
@@ -24,7 +24,7 @@ class Solver(BaseSolver):
         self.W = weight * sp.csr_array(graph)
         self.degree = np.asarray(self.W.sum(axis=1)).reshape(-1, 1)
 
-    def run(self, n_iter):
+    def fit(self, n_iter):
         """So many updates of U and of V."""
         U, V = (F.copy() for F in self.start)
         norms = np.linalg.norm(U, axis=0)
@@ -35,6 +35,6 @@ class Solver(BaseSolver):
         norms = np.linalg.norm(U, axis=0)
         self.U, self.V = U / norms, V * norms
 
-    def get_result(self):
+    def factors(self):
         """U and V."""
-        return {"U": self.U, "V": self.V}
+        return self.U, self.V

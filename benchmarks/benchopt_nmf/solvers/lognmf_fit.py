@@ -1,7 +1,7 @@
 """lognmf: multiplicative updates and coordinate descent, on the CPU and on a GPU."""
 
 import numpy as np
-from benchopt import BaseSolver
+from benchmark_utils.cpu_time import TimedSolver
 
 from lognmf import LogSparseNMF, PlainNMF, to_device
 
@@ -20,7 +20,7 @@ def on_host(F):
     return F if isinstance(F, np.ndarray) else F.cpu().numpy()
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """A fit of that many iterations; the objective is evaluated at its end only."""
 
     name = "lognmf"
@@ -51,11 +51,11 @@ class Solver(BaseSolver):
         """Compile."""
         self.run_once(2)
 
-    def run(self, n_iter):
+    def fit(self, n_iter):
         """Fit from the common start."""
         self.model.set_params(max_iter=n_iter, eval_every=max(n_iter, 1))
         self.model.fit(self.X, **self.start)
 
-    def get_result(self):
+    def factors(self):
         """U and V."""
-        return {"U": on_host(self.model.components_).T, "V": on_host(self.model.embedding_)}
+        return on_host(self.model.components_).T, on_host(self.model.embedding_)

@@ -1,10 +1,10 @@
 """scikit-learn's MiniBatchNMF: multiplicative updates on batches of samples."""
 
-from benchopt import BaseSolver
+from benchmark_utils.cpu_time import TimedSolver
 from sklearn.decomposition import MiniBatchNMF
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """So many passes over the data, then codes of all samples for the parts it found.
 
     It is meant for data that come in pieces: it sees 1024 samples at a time and ends near a minimum, not in
@@ -34,7 +34,7 @@ class Solver(BaseSolver):
             random_state=0,
         )
 
-    def run(self, n_iter):
+    def fit(self, n_iter):
         """Fit from copies of the common start."""
         self.U, self.V = (F.copy() for F in self.start)
         if n_iter:
@@ -42,6 +42,6 @@ class Solver(BaseSolver):
             self.V = self.model.fit_transform(self.X, W=self.V, H=self.U.T.copy())
             self.U = self.model.components_.T
 
-    def get_result(self):
+    def factors(self):
         """U and V."""
-        return {"U": self.U, "V": self.V}
+        return self.U, self.V

@@ -1,18 +1,18 @@
 """nimfa 1.4: multiplicative updates (Nmf) and projected gradients (Lsnmf).
 
-nimfa uses np.mat, which NumPy 2 removed, and fails there as it is. The two lines below put the name back.
+nimfa uses np.mat, which NumPy 2 removed, and fails there as it is. The first line below puts the name back.
 """
 
 import numpy as np
 
-np.asmatrix = np.asmatrix
+vars(np)["mat"] = np.asmatrix
 
 import nimfa  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
-from benchopt import BaseSolver  # noqa: E402
+from benchmark_utils.cpu_time import TimedSolver  # noqa: E402
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """A factorisation of that many iterations, without tests of convergence."""
 
     name = "nimfa"
@@ -28,7 +28,7 @@ class Solver(BaseSolver):
         self.X = sp.csr_matrix(X) if sp.issparse(X) else X
         self.start = start
 
-    def run(self, n_iter):
+    def fit(self, n_iter):
         """Factorise from copies of the common start."""
         self.U, self.V = (F.copy() for F in self.start)
         if n_iter:
@@ -37,7 +37,7 @@ class Solver(BaseSolver):
             fit = method(self.X, W=self.V, H=self.U.T.copy(), **options)()
             self.U, self.V = fit.coef().T, fit.basis()
 
-    def get_result(self):
+    def factors(self):
         """U and V as arrays."""
         U, V = (F.toarray() if sp.issparse(F) else np.asarray(F) for F in (self.U, self.V))
-        return {"U": U, "V": V}
+        return U, V

@@ -15,7 +15,13 @@ if (file.exists(place("x.bin"))) {
            p = numeric_file("ends.bin", "integer"), Dim = numbers[1:2])
 }
 setRcppMLthreads(numbers[4])
-answer <- function(word) { cat(word, "\n", sep = ""); flush(stdout()) }
+used <- function() sum(proc.time()[1:2])
+began <- used()
+answer <- function(word) {
+  cat(word, " ", used() - began, "\n", sep = "")
+  flush(stdout())
+  began <<- used()
+}
 orders <- file("stdin", "r")
 answer("ready")
 while (length(line <- readLines(orders, 1)) > 0) {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from benchopt import BaseSolver
+from benchmark_utils.cpu_time import TimedSolver
 
 SCRIPT = Path(__file__).with_suffix(".R")
 
@@ -21,7 +21,7 @@ def missing():
     return "R has no RcppML" if found.returncode else None
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """So many alternating least-squares steps from a random start of its own: version 0.3.7 takes none.
 
     Samples are its columns, so X is handed over as it lies in memory. The order and the answer through a pipe
@@ -56,32 +56,32 @@ class Solver(BaseSolver):
         self._answer("ready")
 
     def _answer(self, wanted):
-        """Wait for a line of R's."""
-        line = self.R.stdout.readline().strip()
-        if line != wanted:
-            raise RuntimeError(f"RcppML answered {line!r} where {wanted!r} was expected.")
+        """Wait for a line of R's: the wanted word, and the CPU seconds since the last one."""
+        word, _, cpu = self.R.stdout.readline().strip().partition(" ")
+        if word != wanted:
+            raise RuntimeError(f"RcppML answered {word!r} where {wanted!r} was expected.")
+        return float(cpu)
 
     def _order(self, *words, wanted):
         """Send a line and wait for the answer."""
         print(*words, file=self.R.stdin, flush=True)
-        self._answer(wanted)
+        return self._answer(wanted)
 
     def warm_up(self):
         """First call."""
         self.run_once(2)
 
     def run(self, n_iter):
-        """Fit; nothing at 0 iterations."""
+        """Fit, nothing at 0 iterations; the CPU seconds are those of R."""
         self.n_iter = n_iter
-        if n_iter:
-            self._order("fit", n_iter, wanted="fitted")
+        self.cpu = self._order("fit", n_iter, wanted="fitted") if n_iter else 0.0
 
-    def get_result(self):
+    def factors(self):
         """U and V, with RcppML's diagonal in V; the common start stands for 0 iterations."""
         if self.n_iter == 0:
-            return dict(zip("UV", self.start, strict=True))
+            return self.start
         self._order("write", 0, wanted="written")
         n, p = self.shape
         k = self.start[0].shape[1]
         U, V = (np.fromfile(Path(self.folder.name, f"{name}.bin")) for name in "UV")
-        return {"U": U.reshape(k, p).T, "V": V.reshape(n, k)}
+        return U.reshape(k, p).T, V.reshape(n, k)

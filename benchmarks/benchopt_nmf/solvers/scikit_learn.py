@@ -1,10 +1,10 @@
 """scikit-learn's NMF: coordinate descent and multiplicative updates."""
 
-from benchopt import BaseSolver
+from benchmark_utils.cpu_time import TimedSolver
 from sklearn.decomposition import NMF
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """A fit of that many iterations.
 
     scikit-learn minimises ``½‖X − WH‖² + alpha_W · p · ΣW + alpha_H · n · ΣH``: half of our objective.
@@ -32,7 +32,7 @@ class Solver(BaseSolver):
             l1_ratio=1.0,
         )
 
-    def run(self, n_iter):
+    def fit(self, n_iter):
         """Fit from copies of the common start: NMF works in place."""
         self.U, self.V = (F.copy() for F in self.start)
         if n_iter:
@@ -40,6 +40,6 @@ class Solver(BaseSolver):
             self.V = self.model.fit_transform(self.X, W=self.V, H=self.U.T.copy())
             self.U = self.model.components_.T
 
-    def get_result(self):
+    def factors(self):
         """U and V."""
-        return {"U": self.U, "V": self.V}
+        return self.U, self.V

@@ -3,11 +3,11 @@
 import numpy as np
 import scipy.sparse as sp
 import torch
-from benchopt import BaseSolver
+from benchmark_utils.cpu_time import TimedSolver
 from torchnmf.nmf import NMF
 
 
-class Solver(BaseSolver):
+class Solver(TimedSolver):
     """A fit of that many iterations; it evaluates its loss every ten of them and cannot be told not to."""
 
     name = "torchnmf"
@@ -41,7 +41,7 @@ class Solver(BaseSolver):
         """Load what torch loads late."""
         self.run_once(2)
 
-    def run(self, n_iter):
+    def fit(self, n_iter):
         """Fit from the common start; its W is our U, its H our V."""
         U, V = self.start
         self.model = NMF(W=U, H=V).to(self.device)
@@ -50,7 +50,7 @@ class Solver(BaseSolver):
         if self.device == "cuda":
             torch.cuda.synchronize()
 
-    def get_result(self):
+    def factors(self):
         """U and V."""
         U, V = (F.detach().cpu().numpy() for F in (self.model.W, self.model.H))
-        return {"U": U, "V": V}
+        return U, V
