@@ -27,7 +27,7 @@ class Objective(BaseObjective):
     sampling_strategy = "iteration"
     stopping_criterion = NoCriterion()  # by --max-runs and --timeout alone: the same for all
     parameters = {"model": ["nmf", "graph", "sparse"], "n_components": [20]}
-    weights = {"nmf": 0.0, "graph": 1.0, "sparse": 0.1}
+    weights = {"nmf": 0.0, "graph": 1.0, "sparse": 0.01}
     test_dataset_name = "Simulated"
     test_config = {"dataset": {"n": 60, "p": 40}, "n_components": 4}
 

@@ -21,7 +21,8 @@ def short(name):
 
 def data_name(row):
     """What a data set is called on the page."""
-    return row["p_dataset_data"] or f"{row['p_dataset_kind']} {row['p_dataset_n']} × {row['p_dataset_p']}"
+    n, p = row["p_dataset_n"], row["p_dataset_p"]
+    return row["p_dataset_data"] or f"{row['p_dataset_kind']} {n:.0f} × {p:.0f}"
 
 
 def curves():

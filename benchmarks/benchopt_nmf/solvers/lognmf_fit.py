@@ -35,7 +35,7 @@ class Solver(TimedSolver):
 
     def set_objective(self, X, model, weight, graph, start):
         """Build the model."""
-        self.X = X if self.device == "cpu" else to_device(X, self.device)
+        self.X = X if self.device == "cpu" else to_device(X, self.device, "float64")
         self.start = dict(zip(("U0", "V0"), start, strict=True))
         k = start[0].shape[1]
         common = {"solver": self.solver, "scale": 1.0, "tol": 0}
