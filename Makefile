@@ -5,8 +5,14 @@ BIN := .venv/bin
 CPU_TORCH := torch==2.13.0
 # The tests run in several processes: one thread each.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Of `make versions`: two interpreters, and tests that touch every dependency. Old versions beside new ones warn of
+# deprecations that are not ours.
+LOWEST_PYTHON ?= 3.11
+NEWEST_PYTHON ?= 3.13
+FEW_TESTS ?= $(addprefix tests/,test_public_names.py test_graph.py test_metrics.py test_persistence.py \
+	test_reading.py test_files.py sources report/test_report_page.py models/test_input.py)
 
-.PHONY: demo test soak mutants check format bench docs docs-serve clean
+.PHONY: demo test soak mutants check format bench docs docs-serve scoreboard release-check versions clean
 
 demo: .venv/.cli  ## a fit and all nine methods on an embedded data set; pages in demo/fit/ and demo/compare/
 	$(BIN)/lognmf fit digits -k 10 --out demo/fit --force
@@ -55,9 +61,31 @@ docs-serve: docs  ## build the site and open it in a browser
 	@(sleep 1; $(BIN)/python -c 'import webbrowser; webbrowser.open("http://localhost:8000")') &
 	$(BIN)/python -m http.server --bind localhost --directory docs/_build/html 8000
 
+scoreboard: .venv/.peers  ## objective against time, ours and other libraries' solvers, one thread: docs/scoreboard.md
+	@uptime
+	$(ONE_THREAD) $(BIN)/benchopt run benchmarks/benchopt_nmf --config benchmarks/benchopt_nmf/committed.yml \
+		--no-cache --no-plot --no-display --output $(CURDIR)/benchmarks/benchopt_nmf/results.parquet
+	$(BIN)/python benchmarks/benchopt_nmf/page.py
+
+release-check: .venv/.dev  ## builds sdist and wheel, checks both, runs the wheel in an environment of its own
+	$(BIN)/python -m pip install --quiet "build>=1.2" "twine>=6.1"
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tests/release.py dist
+
+versions: .venv/.dev  ## a part of the tests with the lowest versions that pyproject.toml allows, and with the newest
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --clear --python $(LOWEST_PYTHON) .venv/lowest
+	$(BIN)/uv pip install --python .venv/lowest --resolution lowest-direct --editable ".[dev]"
+	SCIPY_ARRAY_API=1 $(ONE_THREAD) .venv/lowest/bin/python -m pytest -W ignore::DeprecationWarning $(FEW_TESTS)
+	$(BIN)/uv venv --clear --python $(NEWEST_PYTHON) .venv/newest
+	$(BIN)/uv pip install --python .venv/newest --editable ".[dev]"
+	$(ONE_THREAD) .venv/newest/bin/python -m pytest $(FEW_TESTS)
+
 clean:
 	rm -rf docs/_build docs/gallery docs/api/generated docs/api/examples_of
-	rm -rf .venv .axe demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .axe dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lognmf needs Python 3.11 or newer")'
@@ -70,6 +98,10 @@ $(BIN)/python:
 
 .venv/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	@touch $@
+
+.venv/.peers: .venv/.dev
+	$(BIN)/python -m pip install --quiet --editable ".[peers]"
 	touch $@
 
 .venv/.dev: pyproject.toml | $(BIN)/python

@@ -86,6 +86,8 @@ def test_relative_links_lead_somewhere(path):
     text = re.sub(r"`[^`\n]*`", "", FENCED.sub("", path.read_text(encoding="utf-8")))
     targets = [target.split("#")[0] for target in LINK.findall(text) if "://" not in target]
     missing = [target for target in targets if target and not (path.parent / target).exists()]
+    if not (ROOT / ".git").exists():  # the sdist has no pictures and no measured rows
+        missing = [target for target in missing if Path(target).suffix not in {".png", ".parquet"}]
     assert not missing
 
 

@@ -1,0 +1,1 @@
+"""Shared by the solvers; benchopt asks for this name."""
