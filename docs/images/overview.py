@@ -22,6 +22,7 @@ def tiles(axes, pictures, shape, columns, title):
 
 
 def main():
+    """Draw and save it."""
     mpl.use("Agg")
     digits = datasets.load("digits")
     X, shape = normalize(digits.X), digits.image_shape
