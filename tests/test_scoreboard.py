@@ -37,7 +37,7 @@ def test_the_page_shows_the_committed_rows():
     found = page.curves()
     assert found.keys() == page.OBJECTIVES.keys()
     for objective, by_data in found.items():
-        assert f"### {page.OBJECTIVES[objective]}\n\n{page.table(by_data)}\n" in text
+        assert f"## {page.OBJECTIVES[objective]}\n\n{page.table(by_data)}\n" in text
 
 
 @pytest.mark.parametrize("model", ["nmf", "graph", "sparse"])

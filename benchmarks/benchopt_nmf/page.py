@@ -95,7 +95,7 @@ def main():
     found = {objective: by_data for objective in OBJECTIVES if (by_data := curves().get(objective))}
     draw(found, DOCS / "scoreboard.png")
     page = DOCS / "scoreboard.md"
-    tables = "\n\n".join(f"### {OBJECTIVES[name]}\n\n{table(by_data)}" for name, by_data in found.items())
+    tables = "\n\n".join(f"## {OBJECTIVES[name]}\n\n{table(by_data)}" for name, by_data in found.items())
     before, rest = page.read_text(encoding="utf-8").split("<!-- tables -->\n")
     after = rest.split("<!-- end of tables -->")[1]
     text = f"{before}<!-- tables -->\n\n{tables}\n\n<!-- end of tables -->{after}"
