@@ -123,3 +123,13 @@ def test_samples_of_unit_norm(X, device):
 def test_number_of_components(X, device):
     found = [choose_components(M, [2, 3], random_state=0) for M in (X, to_device(X, device, "float64"))]
     assert found[0].best == found[1].best
+
+
+def test_data_for_a_device_are_checked():
+    pandas = pytest.importorskip("pandas", reason="pandas is for tests")
+    table = pandas.DataFrame({"a": [1.0, 2.0], "b": [0.0, 3.0]})
+    np.testing.assert_array_equal(to_numpy(to_device(table, "cpu")), table.to_numpy())
+    with pytest.raises(TypeError, match="X must hold numbers; got"):
+        to_device([["one", "two"]], "cpu")
+    with pytest.raises(ValueError, match='dtype must be "float32" or "float64"; got \'float16\''):
+        to_device([[1.0]], "cpu", "float16")

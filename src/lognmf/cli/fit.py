@@ -18,6 +18,7 @@ from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.models import MODELS
 
 if TYPE_CHECKING:
+    from lognmf.cli.write import Run
     from lognmf.grid.components import ComponentChoice
     from lognmf.grid.tune import Tuned
 
@@ -147,7 +148,7 @@ def fit(
         from lognmf.cli.large import fit_large, load_in_blocks, memory_in_bytes
         from lognmf.cli.read import load, reading
         from lognmf.cli.unfinished import finished
-        from lognmf.cli.write import Run, summarize, write_results
+        from lognmf.cli.write import Run, write_results
         from lognmf.clustering import cluster, numbered_by_parts
 
         console = Console(stderr=True)
@@ -190,12 +191,21 @@ def fit(
             finished(folder)
             if checkpoint is not None:
                 shutil.rmtree(checkpoint, ignore_errors=True)
-    if tuned is not None:
-        typer.echo(show.choice(tuned))
-        Console().print(show.tried(tuned), "")
+    _tell(run, folder)
+
+
+def _tell(run: Run, folder: Path) -> None:
+    """Print what was found, and where it is."""
+    from lognmf.cli import show
+    from lognmf.cli.write import summarize
+
+    if run.tuning is not None:
+        typer.echo(show.choice(run.tuning))
+        Console().print(show.tried(run.tuning), "")
     Console().print(show.results(summarize(run)["results"]))
-    if data.feature_names is not None:
-        Console(markup=False, highlight=False).print("", show.parts(estimator, data.feature_names), sep="\n")
+    names = run.data.feature_names
+    if names is not None:
+        Console(markup=False, highlight=False).print("", show.parts(run.model, names), sep="\n")
     typer.echo(show.where(folder))
 
 

@@ -42,7 +42,7 @@ def to_device(X: Matrix, device: str = "cuda", dtype: str | None = None) -> Matr
 
     Parameters
     ----------
-    X : array-like, sparse matrix or torch tensor of shape (n, p)
+    X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
         Samples in rows.
     device : str, default="cuda"
         A name of torch: "cuda", "cuda:1", "cpu".
@@ -58,8 +58,8 @@ def to_device(X: Matrix, device: str = "cuda", dtype: str | None = None) -> Matr
     ------
     ImportError
         If torch is not installed.
-    ValueError
-        If there is no such device.
+    ValueError, TypeError
+        If there is no such device or type, or X holds something other than numbers.
 
     See Also
     --------
@@ -72,15 +72,14 @@ def to_device(X: Matrix, device: str = "cuda", dtype: str | None = None) -> Matr
     >>> LogSparseNMF(2).fit(X).components_.shape
     torch.Size([2, 2])
     """
+    check_dtype(dtype)
     try:
         import torch
     except ImportError as error:
         msg = f'device={device!r} needs torch: run pip install "lognmf[torch]".'
         raise ImportError(msg) from error
     if device.startswith("cuda") and not torch.cuda.is_available():
-        msg = (
-            f"device={device!r}: torch {torch.__version__} sees no GPU here. Leave device out to use the CPU."
-        )
+        msg = f"device={device!r}: torch {torch.__version__} sees no GPU here. Fit X as it is to use the CPU."
         raise ValueError(msg)
     try:
         place = torch.device(device)
@@ -90,11 +89,24 @@ def to_device(X: Matrix, device: str = "cuda", dtype: str | None = None) -> Matr
     if dtype is None and place.type == "cuda":
         dtype = "float32"
     kind = None if dtype is None else getattr(torch, dtype)
+    if is_torch(X):
+        return X.to(device=place, dtype=kind)
     if not sp.issparse(X):
+        X = to_numpy(X)
+        if X.dtype.kind not in "buif":
+            msg = f"X must hold numbers; got {X.dtype}."
+            raise TypeError(msg)
         return torch.as_tensor(X).to(device=place, dtype=kind)
     from lognmf.core.sparse_tensors import of_scipy
 
     return of_scipy(sp.csr_array(X), kind, place)
+
+
+def check_dtype(dtype: str | None) -> None:
+    """Refuse what is no type of numbers that fits are made in."""
+    if dtype not in (None, "float32", "float64"):
+        msg = f'dtype must be "float32" or "float64"; got {dtype!r}.'
+        raise ValueError(msg)
 
 
 def factor_pattern(X: Matrix) -> Array:

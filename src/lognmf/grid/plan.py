@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
-from lognmf.core.matrices import to_device
+from lognmf.core.matrices import check_dtype, to_device
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS, Multiplicative
 from lognmf.core.terms.robust import Robust, kept_share
@@ -131,9 +131,7 @@ def check_clusters(n_clusters: int | None, classes: np.ndarray | None, n: int) -
 
 def place(X: Matrix, device: str | None, dtype: str | None) -> Matrix:
     """``X`` where, and in the type in which, the grid is to be fitted."""
-    if dtype not in (None, "float32", "float64"):
-        msg = f'dtype must be "float32" or "float64"; got {dtype!r}.'
-        raise ValueError(msg)
+    check_dtype(dtype)
     if device is None and not is_torch(X):
         return X if dtype is None else X.astype(dtype, copy=False)
     device = str(X.device) if device is None else device
