@@ -346,8 +346,9 @@ def test_a_block_that_is_too_large(X, tmp_path):
         np.save(tmp_path / f"{part}.npy", X[10 * part : 10 * part + 10])
     source = RowBlocks((40, 12), X.dtype, (0, 10, 20, 30, 40), partial(fatal, str(tmp_path)))
     setup = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
-    once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
-    with once, distributed.LocalCluster(**setup) as cluster, distributed.Client(cluster) as client:
+    # A block given to the worker just before it dies fails with it: only repeated deaths tell which it was.
+    thrice = dask.config.set({"distributed.scheduler.allowed-failures": 2})
+    with thrice, distributed.LocalCluster(**setup) as cluster, distributed.Client(cluster) as client:
         model = MODELS["NMF"](k)
         words = r"^Block 3 of X \(rows 20 to 29\): the workers .* died, mostly for lack of memory"
         with pytest.raises(MemoryError, match=words):

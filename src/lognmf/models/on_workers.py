@@ -52,7 +52,7 @@ def naming_the_block(source: WorkerBlocks, futures: Sequence[Any]) -> Iterator[N
         place = f"Block {number + 1} of X (rows {source.edges[number]} to {source.edges[number + 1] - 1})"
         if isinstance(error, KilledWorker):
             msg = (
-                f"{place}: the workers that worked on it died, mostly for lack of memory: use smaller "
+                f"{place}: the workers that were given it died, mostly for lack of memory: use smaller "
                 "blocks, or workers with more memory."
             )
             raise MemoryError(msg) from error
