@@ -6,6 +6,7 @@ Prints of LS-NMF (multiplicative updates)
 
 - the seconds of an iteration on one worker, on two workers of one thread each, and in memory with two
   threads: medians of fits that take turns, and the processor seconds, which other programs disturb less;
+- the same of two processes that share nothing but the machine, which is the most that two workers can gain;
 - bytes to and from the client, and between workers, in an iteration;
 - how far the factors are from those of an undisturbed run when a worker is killed at a random moment;
 - what the model
@@ -59,26 +60,30 @@ def fit(X, options):
 
 
 class InMemory:
-    """A process that holds all of X and fits it with two threads."""
+    """A process that holds X, or the first part of it, and fits it with so many threads."""
 
-    def __init__(self, options):
-        os.environ |= {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}  # of the new process
+    def __init__(self, options, threads=2, share=1.0):
+        os.environ |= {"OMP_NUM_THREADS": f"{threads}", "OPENBLAS_NUM_THREADS": f"{threads}"}  # inherited
         self.pipe, other = multiprocessing.get_context("spawn").Pipe()
-        multiprocessing.get_context("spawn").Process(target=fits, args=(other, options), daemon=True).start()
+        given = (other, options, share)
+        multiprocessing.get_context("spawn").Process(target=fits, args=given, daemon=True).start()
         os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self.pipe.recv()
 
     def end(self):
         self.pipe.send(0)
 
-    def times(self, options):
+    def begin(self):
         self.pipe.send(1)
+
+    def times(self, options):
+        self.begin()
         return self.pipe.recv()
 
 
-def fits(pipe, options):
+def fits(pipe, options, share):
     data = planted(options)
-    X = data.in_blocks().read(slice(0, data.n_samples))
+    X = data.in_blocks().read(slice(0, round(share * data.n_samples)))
     fit(X[:1000], options)
     pipe.send("ready")
     while pipe.recv():
@@ -105,6 +110,21 @@ class OnWorkers:
         return (took[-1] - took[0]) / options.iterations, self.used()[0] - before
 
 
+def most_that_two_can_gain(options):
+    """Print how much faster two processes are that share nothing but the machine, each with half of X."""
+    halves = [InMemory(options, threads=1, share=0.5) for _ in range(2)]
+    alone, together = [], []
+    for _ in range(options.repetitions + 1):
+        alone.append(halves[0].times(options)[0])
+        for half in halves:
+            half.begin()
+        together.append(max(half.pipe.recv()[0] for half in halves))
+    for half in halves:
+        half.end()
+    alone, together = (statistics.median(seconds[1:]) for seconds in (alone, together))
+    print(f"two processes that share nothing: {2 * alone / together:.2f} times as fast as one", flush=True)
+
+
 def sent_bytes(dask_worker):
     return dask_worker.transfer_outgoing_bytes_total
 
@@ -118,8 +138,9 @@ def speeds(source, options):
         runs = [OnWorkers(source, workers, stack) for workers in (1, 2)] + [InMemory(options)]
         for run in runs:
             run.times(options)
-        sent = runs[1].used()[1]
+        sent, began = runs[1].used()[1], time.process_time()
         found = [[run.times(options) for run in runs] for _ in range(options.repetitions)]
+        here = (time.process_time() - began) / options.repetitions / (options.iterations + 1) / 2
         moved = (runs[1].used()[1] - sent) / options.repetitions / (options.iterations + 1)
         runs[2].end()
     wall = [statistics.median(column[0] for column in kind) for kind in zip(*found, strict=True)]
@@ -134,6 +155,7 @@ def speeds(source, options):
             f"two workers / two threads in memory {values[1] / values[2]:.2f}"
         )
     print(f"processor seconds of two workers / one {cpu[1] / cpu[0]:.2f}, / in memory {cpu[1] / cpu[2]:.2f}")
+    print(f"client and scheduler, on the same cores: {here:.3f} processor s an iteration")
     print(f"between the two workers: {moved:.3g} bytes an iteration", flush=True)
     each = [seconds / (options.iterations + 1) for seconds in cpu]
     return {"seconds": wall[:2], "processor seconds": (each[0], each[1] / 2)}
@@ -239,6 +261,7 @@ def main():
     parser.add_argument("--gigabytes", type=float, default=2.0)
     parser.add_argument("--features", type=int, default=1000)
     parser.add_argument("--k", type=int, default=20)
+    parser.add_argument("--rows", type=int, help="rows of a block; default: as many as take 128 MiB")
     parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--kills", type=int, default=0)
@@ -246,9 +269,10 @@ def main():
     warnings.simplefilter("ignore")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     data = planted(options)
-    source = data.in_blocks()
+    source = data.in_blocks(options.rows)
     blocks = len(source.edges) - 1
     print(f"{data.n_samples} × {data.n_features}, {blocks} blocks, k = {options.k}", flush=True)
+    most_that_two_can_gain(options)
     found = speeds(source, options)
     traffic(options)
     if options.kills:

@@ -20,6 +20,7 @@ from anndata import AnnData
 from lognmf import LogSparseNMF, load_model, normalize
 from lognmf.cli import large
 from lognmf.cli.large import memory_in_bytes
+from lognmf.sources import rows
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 NAMES = [f"f{j}" for j in range(6)]
@@ -84,9 +85,23 @@ def test_the_fit_is_that_of_memory(run, X, monkeypatch, file):
 
 
 def test_small_files_are_read_whole(run, monkeypatch):
-    monkeypatch.setattr(large, "in_blocks", lambda *_, **__: pytest.fail("blocks"))
+    monkeypatch.setattr(large, "fit_large", lambda *_: pytest.fail("blocks"))
     assert run("fit", "x.npy", "-k", 2, "--model", "nmf", "--memory", "1 MB", "--out", "r")[0] == 0
     assert run("fit", "x.zarr", "-k", 2, "--model", "nmf", "--out", "s")[0] == 0
+
+
+def test_small_files_of_large_data(run, X, monkeypatch):
+    """Bytes of pixels, or compressed ones, take much more memory than the file has bytes."""
+    np.save("x.npy", (100 * X).astype(np.uint8))
+    for module in (large, rows):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 1000)
+    fitted, fit = [], large.fit_large
+    monkeypatch.setattr(large, "fit_large", lambda *given: fitted.append(given) or fit(*given))
+    common = ["-k", 2, "--model", "nmf"]
+    assert run("fit", "x.npy", *common, "--memory", "4kB", "--out", "r")[0] == 0
+    assert not fitted
+    assert run("fit", "x.npy", *common, "--memory", "1.5kB", "--out", "s")[0] == 0
+    assert fitted
 
 
 def test_a_layer_and_logarithms(run, X):

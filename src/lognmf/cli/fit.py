@@ -108,7 +108,7 @@ def fit(
         option(
             "Data",
             metavar="SIZE",
-            help="Read npy, zarr, h5, h5ad and parquet files larger than this in blocks of rows.",
+            help="Read npy, zarr, h5, h5ad and parquet files that need more than this in blocks of rows.",
             show_default="half of the memory",
         ),
     ] = None,

@@ -58,7 +58,8 @@ def load_in_blocks(
             raise ValueError(msg)
         return None
     parts = path.suffix.lower() == ".parquet" and path.is_dir()
-    if _bytes_of(path) <= memory and not (parts or always):
+    key = {None: None, RAW: f"{RAW}/X"}.get(given.layer, f"layers/{given.layer}")
+    if not (parts or always or _bytes_in_memory(path, key) > memory):
         return None
     how = given.scale_features
     refused = {"--transpose": given.transpose, "--index": given.index, "--resize": given.resize}
@@ -66,7 +67,6 @@ def load_in_blocks(
     if wrong := next((option for option, asked in refused.items() if asked), None):
         msg = f"{wrong} needs all of {file} in memory: leave it out, or raise --memory ({memory} bytes)."
         raise ValueError(msg)
-    key = {None: None, RAW: f"{RAW}/X"}.get(given.layer, f"layers/{given.layer}")
     source = in_blocks(path, key=key)
     if memory // _BLOCKS < BLOCK_BYTES:
         rows = memory // _BLOCKS // max(1, source.shape[1] * source.dtype.itemsize)
@@ -128,6 +128,15 @@ def _client(scheduler: str) -> Iterator[Any]:
             msg = f"--scheduler: {scheduler} has no workers: start some with dask worker {scheduler}."
             raise ValueError(msg) from error
         yield client
+
+
+def _bytes_in_memory(path: Path, key: str | None) -> int:
+    """Bytes that the samples of a file take in memory, about: files may be compressed."""
+    try:
+        blocks = in_blocks(path, key=key)
+    except (ImportError, OSError, ValueError):  # the reader of whole files says what is wrong
+        return _bytes_of(path)
+    return max(_bytes_of(path), (len(blocks.edges) - 2) * BLOCK_BYTES)
 
 
 def _bytes_of(path: Path) -> int:

@@ -100,6 +100,8 @@ class Remote:
 
     def each(self, function: Callable[..., Any], parts: Sequence[Any], *more: Any) -> list[Any]:
         """Futures of ``function(part, *more)``; ``more`` is sent once."""
+        if not more:  # a task that needs nothing but its part runs where that is
+            return self.source.client.map(function, parts, pure=False)
         options = {"function": function, "more": self.sent(more)}
         return self.source.client.map(tasks.applied, parts, **options, pure=False)
 
