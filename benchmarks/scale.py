@@ -7,6 +7,7 @@
 graph    exact search, dense 20,000 × 200, against scikit-learn's brute force
 text     exact search, text 20,000 × 20,000, against SciPy's products and differences (what it was before)
 recall   approximate against exact: neighbours found, and accuracy of clusters
+fits     LogSparseNMF(20), mixtures n × 200 and text n × 20,000
 growth   NMFClustering(20) and GraphNMF(20), dense n × 200
 texts    NMFClustering(20), text n × 20,000
 
@@ -25,7 +26,7 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
-from lognmf import GraphNMF, NMFClustering, datasets, knn_graph, metrics
+from lognmf import GraphNMF, LogSparseNMF, NMFClustering, datasets, knn_graph, metrics
 from lognmf.core.matrices import squared_row_norms
 from lognmf.neighbours import approximate, find_neighbours, nearest
 from lognmf.neighbours.dense import smallest
@@ -170,6 +171,19 @@ def compare_graphs(name, X, y, k):
     )
 
 
+def fits(arguments):
+    seconds = {}
+    for n in arguments.samples:
+        wall, cpu, model = timed(LogSparseNMF(20, random_state=0).fit, mixtures(n)[0])
+        seconds.setdefault("LogSparseNMF", []).append((wall, cpu))
+        zeros = f"{(model.components_ == 0).mean():.0%} zeros in U"
+        line(f"LogSparseNMF(20), mixtures {n} × 200", wall, cpu, zeros)
+    print_growth(seconds, arguments.samples)
+    for n in arguments.documents:
+        wall, cpu, model = timed(LogSparseNMF(20, random_state=0).fit, texts(n)[0])
+        line(f"LogSparseNMF(20), text {n} × 20,000", wall, cpu)
+
+
 def growth(arguments):
     seconds = {}
     for n in arguments.samples:
@@ -185,7 +199,11 @@ def growth(arguments):
         wall, cpu, _ = timed(knn_graph, X)
         seconds.setdefault("knn_graph", []).append((wall, cpu))
         line(f"of it: graph, {n} × 200", wall, cpu)
-    span = np.log(arguments.samples[-1] / arguments.samples[0])
+    print_growth(seconds, arguments.samples)
+
+
+def print_growth(seconds, samples):
+    span = np.log(samples[-1] / samples[0])
     for name, times in seconds.items() if span > 0 else ():
         powers = np.log(np.divide(times[-1], times[0])) / span
         print(f"{name}: grows like n^{powers[0]:.2f}, CPU n^{powers[1]:.2f}")
@@ -201,7 +219,14 @@ def large_text(arguments):
         line(f"NMFClustering(20) with it, text {n} × 20,000", wall, cpu, right)
 
 
-SECTIONS = {"graph": graph, "text": text, "recall": recall, "growth": growth, "texts": large_text}
+SECTIONS = {
+    "graph": graph,
+    "text": text,
+    "recall": recall,
+    "fits": fits,
+    "growth": growth,
+    "texts": large_text,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
