@@ -11,9 +11,10 @@ Prints of LS-NMF (multiplicative updates)
 - how far the factors are from those of an undisturbed run when a worker is killed at a random moment;
 - what the model
 
-    seconds = work / workers + fixed + rounds of the sum · 2 · message / bandwidth
+    seconds = work / workers + fixed + blocks · block + rounds of the sum · 2 · message / bandwidth
 
-  with work and fixed fitted on one and two workers, by the clock and by processor seconds, says about many.
+  with work and fixed fitted on one and two workers, by the clock and by processor seconds, says about many;
+  block is what one costs the client and the scheduler, from many small ones.
 """
 
 import argparse
@@ -43,6 +44,7 @@ from lognmf.sources import Planted
 SETTINGS = {"alpha": 0.01, "beta": 0.01, "solver": "mu", "init": "random", "tol": 0, "random_state": 0}
 BANDWIDTH = 1.25e9  # bytes a second between machines: 10 Gbit
 FAN = 8
+BLOCKS = 2  # of every worker, in the forecast
 
 
 def planted(options):
@@ -236,7 +238,23 @@ def kill(client, trial):
     os.kill(pids[trial % len(pids)], signal.SIGKILL)
 
 
-def forecast(one, two, options, count):
+def cost_of_a_block(options):
+    """Processor seconds of client and scheduler in an iteration, for every block more."""
+    spent, counts = [], (8, 125)
+    for blocks in counts:
+        source = Planted(25_000, options.features, options.k).in_blocks(25_000 // blocks)
+        with cluster_of(2) as cluster, Client(cluster) as client:
+            given = on_workers(source, client=client)
+            fit(given, options)
+            began = time.process_time()
+            fit(given, options)
+            spent.append((time.process_time() - began) / (options.iterations + 1))
+    cost = (spent[1] - spent[0]) / (counts[1] - counts[0])
+    print(f"a block costs client and scheduler {1000 * cost:.1f} ms an iteration", flush=True)
+    return cost
+
+
+def forecast(one, two, block, options, count):
     """Seconds of an iteration, n = 10⁸, p = 1000, k = 50, for many workers, and their efficiency."""
     n = options.gigabytes * 1e9 / 8 / options.features
     if two >= one:
@@ -248,7 +266,7 @@ def forecast(one, two, options, count):
 
     def on(workers):
         rounds = math.ceil(math.log(max(workers, 2), FAN))
-        return whole / workers + fixed + rounds * 2 * message / BANDWIDTH
+        return whole / workers + fixed + BLOCKS * workers * block + rounds * 2 * message / BANDWIDTH
 
     print(f"work {work:.3f} s, fixed {fixed:.4f} s an iteration; n = 1e8: {whole:.0f} s of work")
     for workers in count:
@@ -277,9 +295,10 @@ def main():
     traffic(options)
     if options.kills:
         kill_some(options)
+    block = cost_of_a_block(options)
     for kind, (one, two) in found.items():
-        print(f"forecast by {kind}:")
-        forecast(one, two, options, (10, 100, 1000))
+        print(f"forecast by {kind}, {BLOCKS} blocks on every worker:")
+        forecast(one, two, block, options, (10, 30, 100, 300, 1000))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ FOUND = [
     | {"also": "weights of a grid", "init": "scaled", "lam": 0.001},
     {"model": "RLS-NMF", "n": 2, "values": "blocks", "decade": 9, "dtype": "float16", "container": "csr"}
     | {"beta": 1e6, "lam": 10.0, "gamma": 0.001, "max_iter": 5},
+    {"model": "LS-NMF", "n": 2, "also": "again", "alpha": "auto", "lam": 0.1},
 ]
 
 

@@ -369,3 +369,16 @@ class TestIterations:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert cls(4, max_iter=2, tol=0, random_state=0).fit(digits[:60]).stop_reason_ == "max_iter"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_warm_start_keeps_the_weights_that_were_chosen(digits):
+    """Unless what is to be chosen has changed: another error allowed, other weights."""
+    model = RobustLogSparseNMF(4, max_iter=3, tol=0, warm_start=True, random_state=0).fit(digits)
+    alpha, gamma, objective = model.alpha_, model.gamma_, model.objective_
+    model.fit(digits)
+    assert (model.alpha_, model.gamma_) == (alpha, gamma)
+    assert model.objective_ < objective
+    assert model.set_params(extra_error=0.5).fit(digits).alpha_ > alpha
+    assert model.set_params(alpha=0.25).fit(digits).alpha_ == 0.25
+    assert model.set_params(alpha="auto").fit(digits).alpha_ != 0.25

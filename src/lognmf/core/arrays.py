@@ -268,3 +268,12 @@ def join(parts: list[Array]) -> Array:
     if isinstance(parts[0], Elsewhere):
         return parts[0].joined(parts[1:])
     return parts[0] if len(parts) == 1 else namespace(*parts).concat(parts, axis=1)
+
+
+def copied(F: Array) -> Array:
+    """``F`` in memory of its own, rows contiguous; a Dask array is only a plan, and stays."""
+    if isinstance(F, np.ndarray):
+        return np.array(F, order="C")
+    if is_torch(F):
+        return F.clone().contiguous()
+    return F if type(F).__module__.startswith("dask") else namespace(F).asarray(F, copy=True)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, is_torch, like, namespace, to_numpy
+from lognmf.core.arrays import Array, copied, like, namespace, to_numpy
 from lognmf.core.data import Data, InMemory
 from lognmf.core.parallel import threads_for
 from lognmf.core.problem import Problem
@@ -25,7 +25,7 @@ from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import Fits, draw, fit_batch
-from lognmf.models.first_factors import given_factors
+from lognmf.models.first_factors import given_factors, last_weights, question
 from lognmf.models.missing import Fills, unknown_features
 from lognmf.models.on_workers import Remote
 from lognmf.models.readable import Readable
@@ -103,7 +103,7 @@ class FactorModel(
         V : array of shape (n, k)
             The codes of the training samples, a copy of ``embedding_``.
         """
-        return _copy(self.fit(X, y, **options).embedding_)
+        return copied(self.fit(X, y, **options).embedding_)
 
     def transform(self, X: Any) -> Array:
         """Compute the codes of samples for the fitted basis, each to tolerance.
@@ -240,6 +240,7 @@ class FactorModel(
                 start.pop(),  # and not kept here: its memory is needed
                 unit=unit,
                 max_iter=self.max_iter,
+                weights=last_weights(self, given),
                 on_eval=watcher,
                 kept=kept,
             )
@@ -291,13 +292,14 @@ class FactorModel(
         """Set the fitted attributes; nothing is set before all is computed."""
         U, V = fits.factors
         fitted = {
-            "components_": _copy(U[:, 0, :].T),
-            "embedding_": _copy(V[:, 0, :]),
+            "components_": copied(U[:, 0, :].T),
+            "embedding_": copied(V[:, 0, :]),
             "n_iter_": int(fits.n_iter[0]),
             "objective_": float(fits.objective[0]),
             "history_": fits.history(0),
             "stop_reason_": fits.stop_reason[0],
             "reconstruction_err_": float(fits.reconstruction_err[0]),
+            "_asked": question(self),
         }
         fitted |= {f"{name}_": float(fits.weights[name][0]) for name in self._auto}
         if hasattr(self, "scale"):
@@ -318,7 +320,7 @@ class FactorModel(
             for _, block in in_units(data, unit).blocks():
                 weights = {w: like(np.full(block.shape[0], self._weight(w)), U) for w in self._weights}
                 blocks.append(encode(self._code_problem(block, weights), U))
-        return _copy(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
+        return copied(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
 
     def _weight(self, name: str) -> float:
         """A weight as the last fit used it."""
@@ -331,15 +333,6 @@ class FactorModel(
         tags.input_tags.allow_nan = self._missing
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _copy(F: Array) -> Array:
-    """``F`` in memory of its own, rows contiguous."""
-    if isinstance(F, np.ndarray):
-        return np.array(F, order="C")
-    if is_torch(F):
-        return F.clone().contiguous()
-    return F if type(F).__module__.startswith("dask") else namespace(F).asarray(F, copy=True)
 
 
 class WithGraph:

@@ -100,7 +100,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     eval_every : int, default=10
         Number of iterations between evaluations of the objective.
     warm_start : bool, default=False
-        Continue from the factors of the last fit.
+        Continue from the factors of the last fit, with the weights that it chose.
     random_state : int, RandomState or None, default=None
         Seed or generator for the starts.
     verbose : int, default=0
