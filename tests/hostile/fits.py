@@ -362,7 +362,11 @@ def _falls(history: np.ndarray, rounding: tuple[float, float]) -> None:
 
 
 def _transform(case: Case, model: Any, X: Any, mask: Any, folder: Path) -> None:
-    codes = np.asarray(model.transform(X))
+    try:
+        codes = np.asarray(model.transform(X))
+    except ValueError as error:  # a mask hides entries from the fit, and not from this
+        _expect(mask is not None and "is too large for float" in str(error), str(error))
+        return
     _expect(np.isfinite(codes).all(), "codes are not finite")
     _expect((codes >= 0).all(), "codes have negative entries")
     _expect(np.array_equal(np.asarray(model.transform(X)), codes), "codes differ when repeated")
