@@ -338,16 +338,18 @@ def _rounding(case: Case, model: Any, X: Any) -> tuple[float, float]:
     """What rounding may do to an objective: as a share of it, and whatever its size.
 
     The data term is a difference of sums, of products that may cancel where signs differ; the graph's is one
-    of squared differences of codes. Of all these only the last digits are wrong.
+    of squared differences of codes, which move by their last digits. Of all these only those are wrong.
     """
     codes, parts = np.asarray(model.embedding_), np.asarray(model.components_)
     eps = float(np.finfo(codes.dtype).eps)
     size = max(float(np.abs(codes).max()), float(getattr(model, "normalize", False)))
     graph = getattr(model, "graph_", None)
     edges = 0.0 if graph is None else float(graph.sum()) * case["k"] * (eps * size) ** 2
+    edges *= getattr(model, "lam", 0.0)
+    edges += 2 * (edges * abs(model.objective_)) ** 0.5 / 100
     products = 10 * eps * float(np.linalg.norm(np.abs(codes).astype(float) @ np.abs(parts)))
     products = products**2 + 2 * products * model.reconstruction_err_ if model._signed else 0.0
-    return 1e3 * eps, 100 * (eps * _size(X) + getattr(model, "lam", 0.0) * edges) + products
+    return 1e3 * eps, 100 * (eps * _size(X) + edges) + products
 
 
 def _falls(history: np.ndarray, rounding: tuple[float, float]) -> None:

@@ -53,6 +53,10 @@ FOUND = [
     {"model": "RLS-NMF", "n": 2, "values": "blocks", "decade": 9, "dtype": "float16", "container": "csr"}
     | {"beta": 1e6, "lam": 10.0, "gamma": 0.001, "max_iter": 5},
     {"model": "LS-NMF", "n": 2, "also": "again", "alpha": "auto", "lam": 0.1},
+    {"model": "RLS-NMF", "n": 2, "graph": "given", "also": "weights of a grid", "lam": 0.1, "gamma": "auto"},
+    {"model": "GNMF", "n": 20, "p": 24, "values": "blocks", "also": "again", "init": "spectral", "lam": 0.1}
+    | {"n_neighbors": 1},
+    {"model": "GNMF", "n": 3, "k": 3, "also": "again", "lam": 1e12, "scale": "auto", "max_iter": 20},
 ]
 
 

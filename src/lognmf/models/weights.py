@@ -175,17 +175,15 @@ class Weights:
     ) -> tuple[Any, Found]:
         """Put gamma into ``values``; the problem with it and a fit, which outliers no longer distort.
 
-        Where they did by much, the residuals of that fit tell what is usual.
+        Where they did by much, the residuals of that fit tell what is usual. The others go on as well, which
+        is over soon: what becomes of a setting must not depend on those beside it.
         """
-        values["gamma"] = outlier_weights(problem, found.residuals)
-        ended = fit(found.factors, values, loose)
-        found = ended.found(residuals=True)
+        first = values["gamma"] = outlier_weights(problem, found.residuals)
+        found = fit(found.factors, values, loose).found(residuals=True)
         again = outlier_weights(problem, found.residuals)
-        if (again < DISTORTED * values["gamma"]).any():
-            values["gamma"] = np.minimum(again, values["gamma"])
-            ended = fit(found.factors, values, loose)
-            found = ended.found()
-        return ended.rule.problem, found
+        values["gamma"] = np.where(again < DISTORTED * first, again, first)
+        ended = fit(found.factors, values, loose)
+        return ended.rule.problem, ended.found()
 
     @staticmethod
     def _sparse(

@@ -26,6 +26,11 @@ DENSE_UP_TO = 1 << 20
 """Numbers up to which sparse samples are searched as dense ones: compiled loops take time to load."""
 
 
+FEWEST = 5
+"""As many are always sought, and fewer are the first of them: among samples that are equally near, a graph
+must not depend on whether another one of more neighbours was built before."""
+
+
 @dataclass(frozen=True, eq=False)
 class Neighbours:
     """The nearest others of every distinct sample."""
@@ -48,15 +53,17 @@ def find_neighbours(X: Any, n_neighbors: int, method: str = "auto") -> Neighbour
     """
     first, group = distinct_rows(X)
     m = len(first)
-    k = min(n_neighbors, m - 1)
+    k = min(max(n_neighbors, FEWEST), m - 1)
     if not k:
         return Neighbours(first, group, np.empty((m, 0), dtype=np.intp), np.empty((m, 0)))
     distinct = X if m == X.shape[0] else rows_of(X, first)
     large = float(m) ** 2 * (X.shape[1] + 100) > EXACT_WORK
     dense = not (sp.issparse(X) or is_torch(X))
     if dense and (method == "approximate" or (method == "auto" and large)):
-        return Neighbours(first, group, *nearest_approximately(distinct, k))
-    return Neighbours(first, group, *nearest(distinct, distinct, k, but_itself=True))
+        found = Neighbours(first, group, *nearest_approximately(distinct, k))
+    else:
+        found = Neighbours(first, group, *nearest(distinct, distinct, k, but_itself=True))
+    return found.fewer(n_neighbors)
 
 
 def nearest(Y: Any, X: Any, k: int, *, but_itself: bool = False) -> tuple[np.ndarray, np.ndarray]:
