@@ -100,7 +100,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     eval_every : int, default=10
         Number of iterations between evaluations of the objective.
     warm_start : bool, default=False
-        Continue from the factors of the last fit, with the weights that it chose.
+        Continue from the factors of the last fit.
     random_state : int, RandomState or None, default=None
         Seed or generator for the starts.
     verbose : int, default=0
@@ -114,7 +114,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         The unit of X that was used.
     alpha_, beta_, gamma_ : float
         The weights that were used. With "auto", a fit without the weight and some with trial
-        values come first; ``history_`` and ``n_iter_`` are those of the last one.
+        values come first; ``history_`` and ``n_iter_`` are those of the last one. A warm start keeps them.
     is_outlier_ : array of shape (n,)
         Which training samples are outliers: those whose ``outlier_share_`` is not 0.
     outlier_share_ : array of shape (n,)
