@@ -57,6 +57,8 @@ FOUND = [
     {"model": "GNMF", "n": 20, "p": 24, "values": "blocks", "also": "again", "init": "spectral", "lam": 0.1}
     | {"n_neighbors": 1},
     {"model": "GNMF", "n": 3, "k": 3, "also": "again", "lam": 1e12, "scale": "auto", "max_iter": 20},
+    {"model": "LS-NMF", "decade": -9, "dtype": "float32", "loss": "kullback-leibler", "alpha": 1e12}
+    | {"beta": 1000.0, "max_iter": 5},
 ]
 
 
