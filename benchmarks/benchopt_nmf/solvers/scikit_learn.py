@@ -1,45 +1,15 @@
 """scikit-learn's NMF: coordinate descent and multiplicative updates."""
 
-from benchmark_utils.cpu_time import TimedSolver
+from benchmark_utils.scikit_learn import ScikitLearnSolver
 from sklearn.decomposition import NMF
 
 
-class Solver(TimedSolver):
-    """A fit of that many iterations.
-
-    scikit-learn minimises ``½‖X − WH‖² + alpha_W · p · ΣW + alpha_H · n · ΣH``: half of our objective.
-    """
+class Solver(ScikitLearnSolver):
+    """A fit of that many iterations."""
 
     name = "scikit-learn"
-    requirements = ["pip::scikit-learn"]
     parameters = {"solver": ["mu", "cd"]}
 
-    def skip(self, X, model, weight, graph, start):
-        """It has no graph."""
-        return (True, "no graph penalty") if model == "graph" else (False, None)
-
-    def set_objective(self, X, model, weight, graph, start):
-        """Build the model."""
-        self.X, self.start = X, start
-        n, p = X.shape
-        self.model = NMF(
-            start[0].shape[1],
-            init="custom",
-            solver=self.solver,
-            tol=0,
-            alpha_W=weight / (2 * p),
-            alpha_H=weight / (2 * n),
-            l1_ratio=1.0,
-        )
-
-    def fit(self, n_iter):
-        """Fit from copies of the common start: NMF works in place."""
-        self.U, self.V = (F.copy() for F in self.start)
-        if n_iter:
-            self.model.set_params(max_iter=n_iter)
-            self.V = self.model.fit_transform(self.X, W=self.V, H=self.U.T.copy())
-            self.U = self.model.components_.T
-
-    def factors(self):
-        """U and V."""
-        return self.U, self.V
+    def build(self, k, **options):
+        """The estimator."""
+        return NMF(k, solver=self.solver, **options)
