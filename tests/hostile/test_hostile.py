@@ -59,6 +59,8 @@ FOUND = [
     {"model": "GNMF", "n": 3, "k": 3, "also": "again", "lam": 1e12, "scale": "auto", "max_iter": 20},
     {"model": "LS-NMF", "decade": -9, "dtype": "float32", "loss": "kullback-leibler", "alpha": 1e12}
     | {"beta": 1000.0, "max_iter": 5},
+    {"model": "LS-NMF", "n": 5, "p": 2, "values": "denormal", "graph": "given", "seed": 10, "alpha": "auto"}
+    | {"loss": "kullback-leibler", "lam": 0.1, "scale": 0.001},
 ]
 
 

@@ -76,6 +76,33 @@ def test_workers_against_memory(name, kind, X, client):
             np.testing.assert_allclose(getattr(ours, part).compute(), getattr(memory, part), atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("WNMF", {}),
+        ("LS-NMF", {"alpha": "auto", "beta": "auto", "unit_components": True}),
+        ("LS-NMF", {"loss": "kullback-leibler"}),
+        ("LS-NMF", {"init": "scaled", "graph": "knn", "lam": 2.0}),
+    ],
+)
+def test_missing_entries(name, options, X, client):
+    """They are NaN; the first block has none."""
+    cls = MODELS[name]
+    X[9:][np.random.default_rng(0).random((31, 12)) < 0.2] = np.nan
+    source = in_blocks(X, rows=9)
+    options = settings(cls, max_iter=10) | options
+    if options["init"] == "scaled":  # drawn block by block on workers
+        rng = np.random.default_rng(1)
+        factors = {"U0": rng.random((12, k)), "V0": rng.random((40, k))}
+    else:
+        factors = {}
+    ours, theirs = (make(cls, k, **options).fit(Y, **factors) for Y in (on_workers(source), source))
+    same(ours, theirs)
+    np.testing.assert_allclose(ours.reconstruction_err_, theirs.reconstruction_err_, rtol=1e-10)
+    codes = ours.transform(on_workers(chunks(X, 15), client=client))
+    np.testing.assert_allclose(codes.compute(), theirs.transform(X), atol=1e-8)
+
+
 def same(ours, theirs, tol=1e-9):
     np.testing.assert_allclose(ours.components_, theirs.components_, atol=tol)
     np.testing.assert_allclose(ours.embedding_.compute(), theirs.embedding_, atol=tol)
@@ -268,7 +295,6 @@ class TestRefusals:
         X[23, 4] = -1
         self.check(on_workers(chunks(X, 10)), r"^Block 3 of X \(rows 20 to 29\): Negative values")
         X[23, 4] = np.nan
-        self.check(on_workers(chunks(X, 10)), r"^Block 3 of X \(rows 20 to 29\): it has missing entries")
         self.check(on_workers(chunks(X, 10)), r"^Block 3 of X .*: Input X contains NaN", name="RLS-NMF")
         wrong = chunks(X, 10).map_blocks(lambda block: block[1:], chunks=((10,) * 4, (12,)))
         self.check(on_workers(wrong), r"^Block 1 of X \(rows 0 to 9\): it should have the shape \(10, 12\)")
@@ -303,8 +329,9 @@ class TestRefusals:
             make(MODELS["NMF"], k, max_iter=2).fit(X, V0=da.full((40, k), -1.0))
         with pytest.raises(ValueError, match="graph must be 40×40 for 40 samples"):
             make(MODELS["GNMF"], k, graph=sp.eye_array(39), max_iter=2).fit(X)
-        with pytest.raises(TypeError, match="take no mask"):
+        with pytest.raises(TypeError, match="take no mask: set missing entries to NaN"):
             MODELS["WNMF"](k).fit(X, mask=np.ones((40, 12)))
+        self.check(on_workers(chunks(np.full((40, 12), np.nan), 10)), "X has no known entry")
         with pytest.raises(TypeError, match="needs all of X in memory"):
             MODELS["ONMF"](k).fit(X)
 

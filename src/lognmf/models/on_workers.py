@@ -68,8 +68,7 @@ class Remote:
     source: WorkerBlocks
     facts: Facts
     unit: float = 1.0
-
-    weights: ClassVar[bool] = False
+    weights: bool = False  # whether entries are missing, and the others have a weight of 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -95,7 +94,7 @@ class Remote:
     def blocks(self) -> list[Any]:
         """Futures of the blocks as `InMemory` in this unit."""
         source = self.source
-        options = {"dtype": source.dtype, "device": source.device, "unit": self.unit}
+        options = {"dtype": source.dtype, "device": source.device, "unit": self.unit, "weights": self.weights}
         return source.client.map(tasks.block_of, source.blocks, **options, pure=False)
 
     def each(self, function: Callable[..., Any], parts: Sequence[Any], *more: Any) -> list[Any]:

@@ -28,7 +28,7 @@ CALLBACKS = "_skl_callbacks"
 def check_remote(estimator: Any, source: WorkerBlocks, mask: Any, *, reset: bool) -> Remote:
     """All blocks, each looked at once where it lies."""
     if mask is not None:
-        msg = "Blocks on workers take no mask: use in_blocks."
+        msg = "Blocks on workers take no mask: set missing entries to NaN, or use in_blocks."
         raise TypeError(msg)
     check_features(estimator, source, reset=reset)
     plain, (n, p) = clone(estimator), source.shape
@@ -38,17 +38,21 @@ def check_remote(estimator: Any, source: WorkerBlocks, mask: Any, *, reset: bool
     found = source.client.map(_looked_at, source.blocks, expected, **options, pure=False)
     with naming_the_block(source, found):
         parts = [future.result() for future in found]
-    smallest, largest, squares, sizes, entries = zip(*parts, strict=True)
+    smallest, largest, squares, sizes, known, entries = zip(*parts, strict=True)
+    share = float(np.average(known, weights=np.diff(source.edges)))
+    if reset and share == 0:
+        msg = "X has no known entry: all of them are NaN."
+        raise ValueError(msg)
     size = max((s for s, own in zip(sizes, squares, strict=True) if own), default=1.0)
     whole = sum(own * (s / size) ** 2 for own, s in zip(squares, sizes, strict=True))
-    facts = Facts(min(smallest), max(largest), np.array([whole]), size, 1.0, max(entries))
-    return Remote(source, facts)
+    facts = Facts(min(smallest), max(largest), np.array([whole]), size, share, max(entries))
+    return Remote(source, facts, weights=share < 1)
 
 
 def _looked_at(
     X: Any, expected: tuple[int, int], estimator: Any, rows: int, dtype: Any, device: str | None
 ) -> tuple[float, ...]:
-    """The smallest and the largest entry, the sum of squares in its unit, and the number of entries."""
+    """The smallest and the largest entry, the sum of squares and its unit, share and number of known ones."""
     if X.shape != expected:
         msg = f"it should have the shape {expected}, and has {X.shape}"
         raise ValueError(msg)
@@ -58,12 +62,9 @@ def _looked_at(
     data = block_of(X, dtype)
     samples = replace(read_samples(data.X, estimator=estimator), data=data)
     check_accepted(estimator, samples, reset=False, rows=rows)
-    if data.M is not None:
-        msg = "it has missing entries, which blocks on workers may not have; use in_blocks"
-        raise ValueError(msg)
     squares, size = row_squares(data)
     entries = data.X.nnz if sp.issparse(data.X) else data.X.size
-    return samples.smallest, samples.largest, float(squares.sum()), size, entries * known_share(data)
+    return samples.smallest, samples.largest, float(squares.sum()), size, known_share(data), entries
 
 
 def refuses_remote(model: Any) -> str | None:

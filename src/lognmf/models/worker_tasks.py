@@ -32,18 +32,23 @@ class WorkerBlock(InMemory):
 
     def __sizeof__(self) -> int:
         """Bytes; Dask decides by them what to move."""
-        X = self.X
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes)
+        X, M = self.X, self.M
+        own = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
+        return int(own if M is None else own + M.nbytes)
 
     def __reduce__(self) -> Any:
         return WorkerBlock, (self.X, self.M, self.unit)
 
 
-def block_of(X: Any, dtype: Any, device: str | None = None, unit: float = 1.0) -> WorkerBlock:
-    """Rows as they were read, as a block: of this type, on this device."""
+def block_of(
+    X: Any, dtype: Any, device: str | None = None, unit: float = 1.0, *, weights: bool = False
+) -> WorkerBlock:
+    """Rows as they were read, as a block: of this type, on this device, with ``weights`` of its entries."""
     X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     data = converted(X if X.dtype == dtype else X.astype(dtype))
-    return WorkerBlock(data.X if device is None else to_device(data.X, device), data.M, unit)
+    M = np.ones_like(data.X) if weights and data.M is None else data.M
+    matrices = (F if F is None or device is None else to_device(F, device) for F in (data.X, M))
+    return WorkerBlock(*matrices, unit)
 
 
 def same(message: Any) -> Any:

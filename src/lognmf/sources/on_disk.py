@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.reading import check_npy, reason, short
+from lognmf.reading import check_npy, most_bytes, reason, short
 from lognmf.sources.arrays import check_numbers, check_two_axes, mapped
+from lognmf.sources.hdf5_texts import check_texts
 from lognmf.sources.rows import BLOCK_BYTES, RowBlocks, chunked, even_edges, float_type, most_rows
 
 DEFAULT_KEY = "X"
@@ -88,6 +89,8 @@ def _zarr(path: Path) -> Any:
 def _tree(path: Path, rows: int | None, key: str | None, opened: Callable[[Path], Any]) -> RowBlocks:
     """Rows of an array in a file, dense, or sparse as AnnData stores it; opened anew for every block."""
     with _told(path), opened(path) as root:
+        if opened is _hdf5:
+            check_texts(path, most_bytes(path.stat().st_size))
         node, key = _node(root, key)
         at = partial(_at, path, key, opened)
         blocks = _sparse(node, at, rows) if hasattr(node, "keys") else _dense(node, at, rows)

@@ -26,7 +26,8 @@ from lognmf.cli.formats.shared import (
     text_bytes,
 )
 from lognmf.datasets import Dataset
-from lognmf.reading import check_unpacked
+from lognmf.reading import check_unpacked, most_bytes
+from lognmf.sources.hdf5_texts import check_texts
 
 RAW = "raw"
 """The layer that AnnData keeps apart from the others."""
@@ -66,6 +67,7 @@ def read_hdf5(path: Path, asked: Asked) -> Dataset:
     with needs("h5py", "cells"):
         import h5py
     with parsing(path), h5py.File(path) as file:
+        check_texts(path, most_bytes(path.stat().st_size))
         groups = [group for group in file.values() if isinstance(group, h5py.Group) and "indptr" in group]
         if len(groups) != 1:
             msg = f"it has {len(groups)} groups with a matrix of 10x Genomics, and must have one"
@@ -91,6 +93,7 @@ def read_h5ad(path: Path, asked: Asked) -> Dataset:
         import h5py
     with parsing(path):
         with h5py.File(path) as file:
+            check_texts(path, most_bytes(path.stat().st_size))
             sizes: list[int] = []
             file.visititems(lambda _, one: sizes.append(getattr(one, "nbytes", 0)))
         check_unpacked(sum(sizes), path.stat().st_size)

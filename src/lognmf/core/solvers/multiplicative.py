@@ -130,9 +130,8 @@ def multiply_mixed(F: Array, linear: Sequence[Halves], quadratic: Sequence[Halve
         # The positive solution, written so that nothing cancels. What is 0 stays 0.
         top = xp.where(back > 0, 2 * neg1, root - back)
         bottom = xp.where(back > 0, root + back, 2 * pos2) + tiny
-        alive = F[rows, ...] > 0
-        ratio = xp.where(alive, top, xp.zeros_like(top)) / xp.where(alive, bottom, xp.ones_like(bottom))
-        return without_subnormals(F[rows, ...] * ratio, tiny)
+        # Multiplied first: of an entry next to zero, top / bottom alone may overflow.
+        return without_subnormals(F[rows, ...] * top / bottom, tiny)
 
     return by_rows(multiplied, F)
 
