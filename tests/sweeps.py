@@ -17,7 +17,7 @@ def loops(penalty):
     return SimpleNamespace(**{loop.__name__: partial(loop, penalty) for loop in loops})
 
 
-def sweep(penalty, F, A, G, kept, rows, lam, weight, times):
+def sweep(penalty, F, A, G, kept, rows, lam, weight, times, *, in_place=False):
     """Minimise over one coordinate of each row after another, ``times`` times per row."""
     tiny = np.finfo(F.dtype).tiny
     out = np.array(F, dtype=np.float64)

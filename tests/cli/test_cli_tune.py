@@ -41,7 +41,7 @@ def test_the_folder_tells_what_was_tried_and_chosen(run, here):
     assert code == 0
     assert {path.name for path in (here / "r").iterdir()} == {
         name for name in FILES if not name.endswith(".parquet")
-    } - {"outliers.csv", "candidates.csv", "samples.npz"}
+    } - {"outliers.csv", "candidates.csv", "samples.npz", "samples-clusters.npy"}
     assert (here / "r" / "sensitivity.png").stat().st_size > 5000
     summary, rows = read(here / "r")
     tuning = summary["tuning"]

@@ -90,6 +90,33 @@ def test_small_files_are_read_whole(run, monkeypatch):
     assert run("fit", "x.zarr", "-k", 2, "--model", "nmf", "--out", "s")[0] == 0
 
 
+@pytest.mark.parametrize("effort", ["quick", "grid"])
+def test_clusters_of_a_part_of_the_samples(run, X, monkeypatch, effort):
+    """The others join them, and so do new samples."""
+    monkeypatch.setattr(rows, "MOST_SAMPLES", 40)
+    asked = ["cluster", "x.npy", "-k", 3, "--labels", "kinds.txt", "--effort", effort, "--out", "r"]
+    assert run(*asked, "--memory", "2kB")[0] == 0
+    summary = json.loads(Path("r/summary.json").read_text())
+    assert summary["results"]["accuracy"] == 1
+    assert summary["settings"]["sampled"] == 40
+    labels = pandas.read_csv("r/labels.csv")["cluster"].to_numpy()
+    assert len(labels) == 60
+    U, V = factors("x.npy")
+    model = load_model("r/model.npz")
+    Y = normalize(X)
+    np.testing.assert_allclose(V, model.transform(Y), atol=1e-6)
+    assert summary["results"]["reconstruction_err"] == pytest.approx(np.linalg.norm(Y - V @ U.T))
+    assert "40 random samples were clustered" in Path("r/index.html").read_text()
+    assert run("predict", "r", "x.npy", "--out", "new.csv")[0] == 0
+    np.testing.assert_array_equal(pandas.read_csv("new.csv")["cluster"], labels)
+
+
+def test_outliers_are_those_of_a_fit(run):
+    code, _, told = run("cluster", "x.npy", "-k", 3, "--model", "rls-nmf", "--memory", "2kB", "--out", "r")
+    assert code == 2
+    assert "--model rls-nmf needs all of x.npy in memory" in told
+
+
 def test_small_files_of_large_data(run, X, monkeypatch):
     """Bytes of pixels, or compressed ones, take much more memory than the file has bytes."""
     np.save("x.npy", (100 * X).astype(np.uint8))

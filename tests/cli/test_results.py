@@ -23,7 +23,7 @@ from lognmf.files import fingerprint, new_file, working_folder
 
 blank = pytest.mark.usefixtures("no_pictures")
 PLAIN = {name for name in FILES if not name.endswith(".parquet")}
-TUNED = {"tuning.csv", "sensitivity.png", "candidates.csv", "samples.npz"}
+TUNED = {"tuning.csv", "sensitivity.png", "candidates.csv", "samples.npz", "samples-clusters.npy"}
 MODELS = {"ls-nmf": LogSparseNMF, "rls-nmf": RobustLogSparseNMF}
 
 

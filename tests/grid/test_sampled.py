@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from lognmf import NMFClustering, in_blocks, knn_graph, metrics, normalize
-from lognmf.grid import sampled
-from lognmf.sources import RowBlocks, WorkerBlocks
+from lognmf.sources import RowBlocks, WorkerBlocks, rows
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +18,7 @@ def digits():
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_some_are_clustered_and_the_others_join_them(kind, digits, monkeypatch):
     X, y = kind(digits[0]), digits[1]
-    monkeypatch.setattr(sampled, "MOST", 400)
+    monkeypatch.setattr(rows, "MOST_SAMPLES", 400)
     one, again = (NMFClustering(10, random_state=0).fit(in_blocks(X, rows=130)) for _ in range(2))
     assert len(one.sample_) == 400
     assert len(np.unique(one.sample_)) == 400

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from lognmf.cli import options
-from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY
+from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY, THEIR_CLUSTERS
 from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.files import check_new, new_file
@@ -77,6 +77,7 @@ def predict(
     samples after lognmf cluster, and among the codes after lognmf fit.
     """
     with interruptible(), worded(ValueError, OSError, MemoryError):
+        from lognmf.cli.formats import load_npy
         from lognmf.cli.read import read_data
         from lognmf.grid.vote import alike, vote
         from lognmf.models.validation import check_samples
@@ -85,9 +86,10 @@ def predict(
         model, X, names = _prepared(results, file, context)
         if (results / SAMPLES).is_file():
             known, new = read_data(results / SAMPLES).X, check_samples(model, X, reset=False).X
+            labels = load_npy(results / THEIR_CLUSTERS)
         else:
-            known, new = model.embedding_, model.transform(X)
-        _write(target, names, {"cluster": vote(alike(new, known), known, clusters(results))}, force=force)
+            known, new, labels = model.embedding_, model.transform(X), clusters(results)
+        _write(target, names, {"cluster": vote(alike(new, known), known, labels)}, force=force)
     typer.echo(f"The clusters are in {printable(str(target))}")
 
 

@@ -51,6 +51,7 @@ def cluster(
     normalize: options.Scale = True,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
+    memory: options.Memory = None,
     out: Annotated[
         Path | None,
         option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-clusters"),
@@ -60,12 +61,14 @@ def cluster(
     """Cluster samples without labels and write a result folder.
 
     Spectral clusterings, k-means and the codes of a factorisation are compared by the modularity of the
-    neighbour graph, and the best is kept. True labels, if given, are used for scores only.
+    neighbour graph, and the best is kept. True labels, if given, are used for scores only. Of a file that is
+    read in blocks (see --memory) up to 20,000 random samples are clustered, and the others join them.
     """
     with interruptible():
         from lognmf.cli import show
         from lognmf.cli.bars import shown
         from lognmf.cli.folder import check_folder
+        from lognmf.cli.large import load_in_blocks, memory_in_bytes, needs_memory, of_all_samples
         from lognmf.cli.read import load, reading
         from lognmf.cli.unfinished import finished, resumed
         from lognmf.cli.write import Run, summarize, write_results
@@ -87,7 +90,11 @@ def cluster(
             )
             clusterer._check_parameters()
             folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
-            data, source, scaled = load(file, reading(context), [clusterer._estimator()])
+            large = load_in_blocks(file, reading(context), memory_in_bytes(memory))
+            if large is not None and hasattr(clusterer._estimator(), "outliers"):  # they are those of a fit
+                unfit = f"--model {model}"
+                raise needs_memory(unfit, file)
+            data, source, scaled = large or load(file, reading(context), [clusterer._estimator()])
             n, p = data.X.shape
             typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
             asked: dict[str, Any] = {"clusterer": clusterer.get_params(deep=False)}
@@ -96,6 +103,7 @@ def cluster(
                     resumed(folder, lambda store: clusterer.set_params(store=store).fit(data.X))
                 else:
                     clusterer.fit(data.X)
+            fitted = clusterer.model_ if large is None else of_all_samples(clusterer, data.X)
         with worded(OSError), console.status("drawing and writing"):
             asked |= {
                 "seed": seed,
@@ -105,11 +113,12 @@ def cluster(
                 "image_shape": data.image_shape,
             }
             asked["clusters"] = clusterer.n_clusters_
-            found = (clusterer.model_, clusterer.labels_)
             call = context.obj
-            more: Any = {"tried": clusterer.rows_, "seconds": call.seconds}
-            run = Run(data, *found, asked, source, call.command, scaled, **more)
-            write_results(folder, run, force=force)
+            more: Any = {"tried": clusterer.rows_, "known": clusterer._known, "seconds": call.seconds}
+            if clusterer.sample_ is not None:
+                more["sampled"] = len(clusterer.sample_)
+            run = Run(data, fitted, clusterer.labels_, asked, source, call.command, scaled, **more)
+            write_results(folder, run, force=force, kind="" if large is None else Path(file).suffix.lower())
             finished(folder)
     Console().print(show.candidates(clusterer.rows_), "")
     Console().print(show.clusters(summarize(run)["results"]))

@@ -103,15 +103,7 @@ def fit(
     normalize: options.Scale = True,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
-    memory: Annotated[
-        str | None,
-        option(
-            "Data",
-            metavar="SIZE",
-            help="Read npy, zarr, h5, h5ad and parquet files that need more than this in blocks of rows.",
-            show_default="half of the memory",
-        ),
-    ] = None,
+    memory: options.Memory = None,
     scheduler: Annotated[
         str | None,
         option(
@@ -145,7 +137,7 @@ def fit(
         from lognmf.cli import show
         from lognmf.cli.bars import shown
         from lognmf.cli.folder import check_folder
-        from lognmf.cli.large import fit_large, load_in_blocks, memory_in_bytes
+        from lognmf.cli.large import fit_large, load_in_blocks, memory_in_bytes, needs_memory
         from lognmf.cli.read import load, reading
         from lognmf.cli.unfinished import finished
         from lognmf.cli.write import Run, write_results
@@ -161,7 +153,7 @@ def fit(
             large = load_in_blocks(file, reading(context), most, always=apart)
             if large is not None and (len(ks) > 1 or tune or not estimator._blocks):
                 asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
-                raise _needs_memory(asked_for, file)
+                raise needs_memory(asked_for, file)
             data, source, scaled = large or load(file, reading(context), [estimator])
             if len(ks) > 1:
                 choice = _choose(components, ks, data.X, seed, console)
@@ -207,10 +199,6 @@ def _tell(run: Run, folder: Path) -> None:
     if names is not None:
         Console(markup=False, highlight=False).print("", show.parts(run.model, names), sep="\n")
     typer.echo(show.where(folder))
-
-
-def _needs_memory(asked_for: str, file: str) -> ValueError:
-    return ValueError(f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory.")
 
 
 def _numbers(components: str) -> range:

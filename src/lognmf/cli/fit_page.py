@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,7 @@ def fit_page(run: Run, summary: Mapping[str, Any], figures: Mapping[str, Drawing
         samples_to_look_at(shown),
         _convergence(run, results, figures["convergence"]),
         _seeds(run.tuning, figures["sensitivity"]) if run.tuning is not None else None,
-        _tried(run.tried) if run.tried else None,
+        _tried(run) if run.tried else None,
         _next(run, results, folder, shown),
         _settings(run),
     )
@@ -121,7 +121,7 @@ def _seeds(tuned: Tuned, drawing: Drawing) -> Section:
     return Section("Weights", (f"Chosen without labels: {setting}.",), (tried, spread))
 
 
-def _tried(tried: Sequence[Mapping[str, Any]]) -> Section:
+def _tried(run: Run) -> Section:
     """The clusterings that were tried."""
     rows = tuple(
         (
@@ -131,7 +131,7 @@ def _tried(tried: Sequence[Mapping[str, Any]]) -> Section:
                 Cell("kept" if row["chosen"] else ""),
             ),
         )
-        for row in sorted(tried, key=lambda row: -row["modularity"])
+        for row in sorted(run.tried, key=lambda row: -row["modularity"])
     )
     table = Table(
         "Clusterings",
@@ -145,6 +145,11 @@ def _tried(tried: Sequence[Mapping[str, Any]]) -> Section:
         "column",
     )
     text = "All were judged on the neighbour graph, without labels."
+    if run.sampled is not None:
+        text += (
+            f" {run.sampled} random samples were clustered and gave the parts. Each of the others joined the "
+            "cluster of its nearest neighbours among them."
+        )
     return Section("Clusterings that were tried", (text,), (table,))
 
 

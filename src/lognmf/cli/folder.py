@@ -12,6 +12,7 @@ from lognmf.files import OLD, is_working_folder, remove_abandoned, working_folde
 
 PAGE = "index.html"
 SUMMARY, MODEL, PREPARATION, SAMPLES = "summary.json", "model.npz", "preparation.npz", "samples.npz"
+THEIR_CLUSTERS = "samples-clusters.npy"
 """Results in words, the fitted model, how samples were scaled, and the samples themselves, for `predict`."""
 
 FILES = (
@@ -21,6 +22,7 @@ FILES = (
     MODEL,
     PREPARATION,
     SAMPLES,
+    THEIR_CLUSTERS,
     "labels.csv",
     "outliers.csv",
     "history.csv",

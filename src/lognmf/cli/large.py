@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ from lognmf.cli.formats.cells import RAW
 from lognmf.cli.options import interruptible
 from lognmf.cli.read import Reading, named_by_file, read_labels, shaped
 from lognmf.cli.scaling import SCALINGS, Preparation
+from lognmf.core.terms.frobenius import squared_residuals
 from lognmf.datasets import Dataset
+from lognmf.models.validation import converted
 from lognmf.reading import printable
 from lognmf.sources import RowBlocks, in_blocks, on_workers
 from lognmf.sources.arrays import library
@@ -95,6 +99,24 @@ def fit_large(estimator: Any, X: RowBlocks, checkpoint: Path, scheduler: str | N
             estimator.fit(X, checkpoint=checkpoint)
         else:
             _fit_on_workers(estimator, X, checkpoint, scheduler)
+
+
+def needs_memory(asked_for: str, file: str) -> ValueError:
+    """The error where something cannot be done in blocks."""
+    return ValueError(f"{asked_for} needs all of {file} in memory, and it is read in blocks: raise --memory.")
+
+
+def of_all_samples(clusterer: Any, X: RowBlocks) -> Any:
+    """The clusterer's model, which was fitted to some samples, with the codes and the error of all."""
+    model, squares = copy.copy(clusterer.model_), 0.0
+    model.embedding_, model.graph_ = clusterer.embedding_, None
+    U = model.components_.T[:, None, :]
+    for rows in X.places:
+        block = converted(X.read(rows))
+        V = model.embedding_[rows, None, :].astype(block.pattern.dtype)
+        squares += float(squared_residuals(block, U, V, block.times(U)).sum())
+    model.reconstruction_err_ = math.sqrt(squares)
+    return model
 
 
 def _fit_on_workers(estimator: Any, X: RowBlocks, checkpoint: Path, scheduler: str) -> None:

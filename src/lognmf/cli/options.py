@@ -58,6 +58,15 @@ Resize = Annotated[
     str | None,
     option("Data", metavar="HxW", help="Resize the pictures of a folder to this height and width."),
 ]
+Memory = Annotated[
+    str | None,
+    option(
+        "Data",
+        metavar="SIZE",
+        help="Read npy, zarr, h5, h5ad and parquet files that need more than this in blocks of rows.",
+        show_default="half of the memory",
+    ),
+]
 Force = Annotated[bool, option("Results", "--force", help="Replace existing results.")]
 
 

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from lognmf import metrics, plots
 from lognmf.cli.factors import write_factors
 from lognmf.cli.fit_page import fit_page
-from lognmf.cli.folder import MODEL, PAGE, PREPARATION, SAMPLES, SUMMARY, new_folder
+from lognmf.cli.folder import MODEL, PAGE, PREPARATION, SAMPLES, SUMMARY, THEIR_CLUSTERS, new_folder
 from lognmf.cli.page import comparison_page
 from lognmf.comparison import Row, label_scores
 from lognmf.core.arrays import to_numpy
@@ -52,8 +52,9 @@ class Run:
 
     ``settings`` is what the user asked for besides the model's own parameters, ``source`` has the paths
     and hashes of the data, ``command`` is the command line, ``preparation`` says how samples were scaled,
-    ``seconds`` how long the user waited, ``tuning`` how weights were chosen, and ``tried`` has a row for each
-    clustering that was tried.
+    ``seconds`` how long the user waited, ``tuning`` how weights were chosen. ``tried`` has a row for each
+    clustering that was tried, ``known`` are samples and their clusters that new ones are compared with, and
+    ``sampled`` is the number of samples that were clustered, if not all.
     """
 
     data: Dataset
@@ -65,6 +66,8 @@ class Run:
     preparation: Preparation
     tuning: Tuned | None = None
     tried: Sequence[Mapping[str, Any]] = ()
+    known: tuple[Any, np.ndarray] | None = None
+    sampled: int | None = None
     seconds: float = field(kw_only=True)
 
 
@@ -90,6 +93,8 @@ class Comparison:
 def summarize(run: Run) -> dict[str, Any]:
     """Settings, versions and results of a run, as plain values for strict JSON."""
     settings = {**run.settings, **_recipe(run.model)}
+    if run.sampled is not None:
+        settings["sampled"] = run.sampled
     tuning = {} if run.tuning is None else {"tuning": _tuning(run.tuning)}
     return _plain(_origin(run) | {"settings": settings} | tuning | {"results": _results(run)})
 
@@ -163,8 +168,9 @@ def write_results(folder: str | os.PathLike[str], run: Run, *, force: bool = Fal
         write_factors(fresh, kind, components.T, V, data.feature_names)
         save_model(model, fresh / MODEL)
         run.preparation.save(fresh / PREPARATION)
-        if run.tried:  # a new sample gets the cluster of its nearest neighbours
-            _save_samples(fresh / SAMPLES, data.X)
+        if run.known is not None:  # a new sample gets the cluster of its nearest neighbours
+            _save_samples(fresh / SAMPLES, run.known[0])
+            np.save(fresh / THEIR_CLUSTERS, run.known[1])
         sample: Columns = {"sample": np.arange(len(V))}
         if data.sample_names is not None:
             sample = {**sample, "name": data.sample_names}

@@ -38,6 +38,8 @@ class State:
         kept = np.ones(self.batch, dtype=bool)
         kept[index] = False
         others = np.flatnonzero(kept)
+        if not others.size:  # no copy
+            return new.take(np.argsort(index))
         return State.join([self.take(others), new]).take(np.argsort(np.concatenate([others, index])))
 
     def equals(self, other: State) -> np.ndarray:

@@ -12,10 +12,7 @@ from lognmf.grid.vote import alike, vote
 from lognmf.models.blocks import check_names, read_block, some_rows
 from lognmf.models.validation import check_features, read_samples
 from lognmf.sources import RowBlocks, WorkerBlocks, as_source
-from lognmf.sources.rows import most_rows
-
-MOST = 20_000
-"""Samples that are clustered together; fewer where so many take more memory than a block."""
+from lognmf.sources.rows import sample_size
 
 
 def several_blocks(X: Any) -> RowBlocks | None:
@@ -32,11 +29,9 @@ def fit_sampled(clusterer: Any, source: RowBlocks) -> None:
     if not isinstance(clusterer._graph(clusterer._estimator()), str):
         msg = 'graph must be a word such as "knn" where X is read in blocks, of which a part is clustered.'
         raise ValueError(msg)
-    n, p = source.shape
-    widest = int(np.diff(source.edges).max())
-    count = min(n, MOST, max(widest, most_rows(None, p, source.dtype)))
+    count = sample_size(source.edges, source.shape[1], source.dtype)
     rng = check_random_state(clusterer.random_state)
-    index = np.sort(rng.choice(n, count, replace=False))
+    index = np.sort(rng.choice(source.shape[0], count, replace=False))
     clusterer._fit(read_samples(some_rows(clusterer, source, index), estimator=clusterer))
     check_names(clusterer, source, reset=True)
     labels, codes = [], []

@@ -30,6 +30,7 @@ from lognmf.models.missing import Fills, unknown_features
 from lognmf.models.on_workers import Remote
 from lognmf.models.readable import Readable
 from lognmf.models.remote_samples import encoded
+from lognmf.models.sampled_weights import sampled_weights
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
 from lognmf.models.validation import check_codes, check_graph_parameters
@@ -230,6 +231,7 @@ class FactorModel(
         first = given_factors(self, data, given, unit)
         kept = None if folder is None else Checkpoint.of(folder, self, data, given)
         with Watcher(self, getattr(data, "X", data), self.max_iter) as watcher:
+            weights = last_weights(self, given) or sampled_weights(self, scaled, unit, kept)
             begun = kept and kept.begun(data.pattern)
             start = [begun or draw(self, scaled, graphs, self.random_state, first)]
             del first
@@ -240,7 +242,7 @@ class FactorModel(
                 start.pop(),  # and not kept here: its memory is needed
                 unit=unit,
                 max_iter=self.max_iter,
-                weights=last_weights(self, given),
+                weights=weights,
                 on_eval=watcher,
                 kept=kept,
             )

@@ -99,6 +99,17 @@ class Checkpoint:
             U = like(file["state 0"], pattern)
         return U, U[:0, ...]
 
+    def once(self, name: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What an earlier process computed under this name, or else what ``compute`` returns."""
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            with new_file(path) as fresh:
+                fresh.write_text(json.dumps(compute()), encoding="utf-8")
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise _damaged(path, error) from error
+
     def next_fit(self, data: Any) -> KeptFit:
         """The next fit of this call."""
         self.fits += 1
@@ -116,8 +127,11 @@ def _opened(path: Path) -> Iterator[Any]:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             yield file
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-        msg = f"{path} is damaged ({reason(error)}): remove {path.parent} and start again."
-        raise ValueError(msg) from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"{path} is damaged ({reason(error)}): remove {path.parent} and start again.")
 
 
 class KeptFit:

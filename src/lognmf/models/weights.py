@@ -119,13 +119,19 @@ class Ended:
         return self.rule.problem.squared_residuals(*self.rule.factors(self.state))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Found:
     """Factors of a batch, the value (B,) of their data term, and the residuals (n, B) if they are needed."""
 
     factors: State
     data_term: np.ndarray
     residuals: np.ndarray
+
+    def handed_over(self) -> State:
+        """The factors, which are no longer kept here: their memory is needed."""
+        factors = self.factors
+        del self.factors
+        return factors
 
 
 Fit = Callable[[State, Mapping[str, np.ndarray], float], Ended]
@@ -162,11 +168,11 @@ class Weights:
                 problem, found = self._robust(problem, fit, found, values, loose)
         sides: list[str] = [name for name in ("alpha", "beta") if name in self.auto]
         if not sides:
-            return found.factors, Weights(values)
+            return found.handed_over(), Weights(values)
         state = self._sparse(model, problem, fit, found, values, sides, loose)
         if "gamma" in self.auto:  # sparse factors have larger residuals
             found = fit(state, values, loose).found(residuals=True)
-            state, values["gamma"] = found.factors, outlier_weights(problem, found.residuals)
+            state, values["gamma"] = found.handed_over(), outlier_weights(problem, found.residuals)
         return state, Weights(values)
 
     @staticmethod
@@ -179,10 +185,10 @@ class Weights:
         is over soon: what becomes of a setting must not depend on those beside it.
         """
         first = values["gamma"] = outlier_weights(problem, found.residuals)
-        found = fit(found.factors, values, loose).found(residuals=True)
+        found = fit(found.handed_over(), values, loose).found(residuals=True)
         again = outlier_weights(problem, found.residuals)
         values["gamma"] = np.where(again < DISTORTED * first, again, first)
-        ended = fit(found.factors, values, loose)
+        ended = fit(found.handed_over(), values, loose)
         return ended.rule.problem, ended.found()
 
     @staticmethod
@@ -196,15 +202,15 @@ class Weights:
         loose: float,
     ) -> State:
         """Put alpha and beta, as far as they are in ``sides``, into ``values``; factors near their fit."""
-        U, V = found.factors.U, found.factors.V
-        costs = {"alpha": _cost(model.penalty, U, U), "beta": _cost(model.penalty, V, U)}
+        U = found.factors.U
+        costs = {name: _cost(model.penalty, F, U) for name, F in (("alpha", U), ("beta", found.factors.V))}
         # With missing entries both are penalised: a sparse part may hardly touch what is known of a sample,
         # and its code, free of charge, would grow without bound.
         either = len(sides) == 2 and not problem.data.weights
         chosen = sides_of(U) if either else dict.fromkeys(sides, np.ones(len(found.data_term)))
         sparsity = np.sum([chosen[name] * costs[name] for name in chosen], axis=0)
         # Where the parts explain little, as in texts, a small share of the error is all that they explain.
-        explained = np.maximum(_without_parts(problem, U, V) - found.data_term, 0)
+        explained = np.maximum(_without_parts(problem, U, found.factors.V) - found.data_term, 0)
         share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
         spare = share * np.minimum(found.data_term, explained)
         with stage(f"choosing {' and '.join(sides)}", TRIALS, "fits", at_most=True) as search:
@@ -304,7 +310,7 @@ def sparsest(
     gives the first value. Each fit starts where the last good one ended. ``tell`` gets the number of fits.
     Parts must also pay: beyond a share of what they explain (B,), no parts at all are the best fit.
     """
-    state, base = plain.factors, plain.data_term
+    state, base = plain.handed_over(), plain.data_term
     low, high = np.zeros_like(base), np.full_like(base, np.inf)
     low_cost, high_cost = np.zeros_like(base), np.full_like(base, np.inf)
     weight = spare / np.where(sparsity > 0, sparsity, np.inf)

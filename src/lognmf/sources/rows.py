@@ -13,6 +13,9 @@ import scipy.sparse as sp
 BLOCK_BYTES = 1 << 27
 """Bytes that a block of rows takes in memory, unless the user says how many rows it has."""
 
+MOST_SAMPLES = 20_000
+"""Samples that stand for all, at most."""
+
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks:
@@ -72,6 +75,12 @@ def float_type(dtype: Any) -> np.dtype:
 def most_rows(rows: int | None, p: int, dtype: Any) -> int:
     """Rows of a block: as many as asked for, or as fit into `BLOCK_BYTES`."""
     return int(rows) if rows is not None else max(1, BLOCK_BYTES // max(1, p * float_type(dtype).itemsize))
+
+
+def sample_size(edges: Sequence[int], p: int, dtype: Any) -> int:
+    """How many of the samples in blocks stand for all where these are too many: about a block of them."""
+    widest = max(stop - start for start, stop in itertools.pairwise(edges))
+    return min(edges[-1], MOST_SAMPLES, max(widest, most_rows(None, p, dtype)))
 
 
 def even_edges(n: int, most: int, chunk: int = 1) -> tuple[int, ...]:

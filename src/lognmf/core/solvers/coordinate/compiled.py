@@ -43,15 +43,15 @@ def _loops_of(cost, slope, minimum, bend, joined) -> Loops:
     )
 
 
-def _sweep(kernel, F, A, G, kept, rows, lam, weight, times):
+def _sweep(kernel, F, A, G, kept, rows, lam, weight, times, *, in_place=False):
     """Minimise over one coordinate of each row after another, ``times`` times per row.
 
     The function is ``Σ_i kept_i (f_iᵀ G f_i − 2 a_i·f_i) + lam Tr(FᵀLF) + weight · Σ φ(F)``, over
     F ≥ 0; ``kept`` (n, B) are row weights, and shape (0, B) stands for ones. Rows of one colour go
     together. Every coordinate goes down to a minimum along itself, so the function never rises;
-    zeros are exact.
+    zeros are exact. F, if contiguous, may be changed ``in_place``: for many samples that is much memory.
     """
-    out = np.array(F, order="C")
+    out = F if in_place else np.array(F, order="C")
     order, bounds, *graph = rows
 
     def part(order, bounds, settings):

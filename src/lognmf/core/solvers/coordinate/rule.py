@@ -152,12 +152,13 @@ class CoordinateDescent:
         V = work.extrapolated(old.V, old.last_V, momentum)
         weighted = scale_rows(V, old.kept) if len(old.kept) else V
         swept_U = self._sweep_U(old.U, data.t_times(weighted), gram(V, weighted), alpha * ease)
+        del weighted  # its memory is needed
         U = work.extrapolated(swept_U, old.last_U, momentum)
         if self.unit_components:
             U, _ = unit_columns(U, U[:0])
         XU, UU = data.times(U), gram(U, U)
         kept = costs.fit_value(U, V, XU, UU)[1] if len(old.kept) else old.kept
-        V = costs.on_V.sweep(V, XU, UU, kept, costs.rows_of_V, lam, beta * ease, SWEEPS)
+        V = costs.on_V.sweep(V, XU, UU, kept, costs.rows_of_V, lam, beta * ease, SWEEPS, in_place=True)
         fit_value, kept = costs.fit_value(U, V, XU, UU)
         rough = costs.roughness(V)
         scale, inverse = best_scale(costs, U, V, rough, ease, 0 if self.unit_components else RESCALINGS)

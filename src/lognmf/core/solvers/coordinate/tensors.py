@@ -48,8 +48,10 @@ def _sweep(
     lam: np.ndarray,
     weight: np.ndarray,
     times: int,
+    *,
+    in_place: bool = False,
 ) -> Array:
-    out = F.clone(memory_format=torch.contiguous_format)
+    out = F if in_place else F.clone(memory_format=torch.contiguous_format)
     coupled = len(rows.weights) > 0 and bool(lam.any())
     weights = (like(lam, F), like(weight, F))
     fused = _fused(penalty, F)
