@@ -12,9 +12,10 @@ import scipy.sparse as sp
 
 from lognmf import MODELS, in_blocks, load_model, on_workers, save_model
 from lognmf.models import on_workers as models_on_workers
+from lognmf.models import sampled_weights
 from lognmf.models.on_workers import RemoteMultiplicative
 from lognmf.models.worker_tasks import block_of
-from lognmf.sources import Planted, RowBlocks
+from lognmf.sources import Planted, RowBlocks, rows
 from problems import make, samples, weights
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
@@ -101,6 +102,21 @@ def test_missing_entries(name, options, X, client):
     np.testing.assert_allclose(ours.reconstruction_err_, theirs.reconstruction_err_, rtol=1e-10)
     codes = ours.transform(on_workers(chunks(X, 15), client=client))
     np.testing.assert_allclose(codes.compute(), theirs.transform(X), atol=1e-8)
+
+
+def test_weights_of_some_samples(X, client, monkeypatch):
+    """They are chosen here, from the samples that blocks on disk would give."""
+    monkeypatch.setattr(rows, "MOST_SAMPLES", 25)
+    monkeypatch.setattr(sampled_weights, "FEWEST", 25)
+    monkeypatch.setattr(sampled_weights, "PER_COMPONENT", 1)
+    X[3, 4] = np.nan
+    source, options = in_blocks(X, rows=15), settings(MODELS["LS-NMF"], alpha="auto", beta=0.0, max_iter=30)
+    ours, theirs = (make(MODELS["LS-NMF"], k, **options).fit(Y) for Y in (on_workers(source), source))
+    assert ours.alpha_ > 0
+    assert ours.alpha_ == pytest.approx(theirs.alpha_, rel=1e-9)
+    same(ours, theirs, tol=1e-8)
+    all_of_them = make(MODELS["LS-NMF"], k, **options).fit(X)
+    assert all_of_them.alpha_ != pytest.approx(theirs.alpha_, rel=1e-6)
 
 
 def same(ours, theirs, tol=1e-9):

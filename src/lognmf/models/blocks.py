@@ -31,6 +31,7 @@ from lognmf.models.validation import (
 from lognmf.progress import listening, stage
 from lognmf.reading import reason
 from lognmf.sources import RowBlocks, WorkerBlocks, as_source
+from lognmf.sources.rows import by_block
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Any:
@@ -93,11 +94,11 @@ def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Bl
 def some_rows(estimator: Any, source: RowBlocks, index: np.ndarray) -> Any:
     """The samples ``index``, in order, as one matrix; all blocks are looked at."""
     parts = []
-    for rows in source.places:
+    for rows, own in zip(source.places, by_block(index, source.edges), strict=True):
         X = read_block(source, rows)
         with _named(source, rows):
             check_accepted(estimator, read_samples(X, estimator=estimator), reset=False, rows=source.shape[0])
-        parts.append(X[index[(index >= rows.start) & (index < rows.stop)] - rows.start])
+        parts.append(X[own])
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 

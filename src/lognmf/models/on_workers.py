@@ -27,6 +27,7 @@ from lognmf.core.terms.protocol import DataFit
 from lognmf.models import worker_tasks as tasks
 from lognmf.reading import reason
 from lognmf.sources import WorkerBlocks
+from lognmf.sources.rows import by_block
 
 if TYPE_CHECKING:
     from lognmf.models.remote_graph import RemoteGraph
@@ -103,6 +104,13 @@ class Remote:
             return self.source.client.map(function, parts, pure=False)
         options = {"function": function, "more": self.sent(more)}
         return self.source.client.map(tasks.applied, parts, **options, pure=False)
+
+    def some_rows(self, index: np.ndarray) -> list[InMemory]:
+        """The samples ``index``, in order, by block."""
+        client, own = self.source.client, by_block(index, self.source.edges)
+        futures = client.map(tasks.some_rows, self.blocks, own, pure=False)
+        with naming_the_block(self.source, futures):
+            return client.gather(futures)
 
     def sent(self, message: Any) -> Any:
         """A future of ``message``: it leaves this process once, and workers hand it on."""

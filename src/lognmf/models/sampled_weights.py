@@ -13,9 +13,10 @@ from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
 from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import draw, fit_batch
+from lognmf.models.on_workers import Remote
 from lognmf.models.weights import AUTO
 from lognmf.progress import stage
-from lognmf.sources.rows import sample_size
+from lognmf.sources.rows import by_block, sample_size
 
 SEED = 0
 """The same data give the same samples."""
@@ -44,9 +45,10 @@ def sampled_weights(model: Any, data: Any, unit: float, kept: Checkpoint | None)
 
 def _some(model: Any, data: Any) -> np.ndarray | None:
     """Random samples that fit into a block, in their order; None where all are to be used."""
-    if not isinstance(data, Blocks) or not isinstance(getattr(model, "graph", None), str | None):
+    if not isinstance(data, Blocks | Remote) or not isinstance(getattr(model, "graph", None), str | None):
         return None
-    n, count = data.shape[0], sample_size(data.edges, data.width, data.pattern.dtype)
+    edges = data.edges if isinstance(data, Blocks) else data.source.edges
+    n, count = data.shape[0], sample_size(edges, data.shape[1], data.pattern.dtype)
     if count == n or count < max(FEWEST, PER_COMPONENT * model.n_components):
         return None
     return np.sort(np.random.default_rng(SEED).choice(n, count, replace=False))
@@ -65,13 +67,15 @@ def _chosen(model: Any, data: InMemory, unit: float, share: float) -> dict[str, 
     return found | {"alpha": found["alpha"] / share}
 
 
-def _rows(data: Blocks, index: np.ndarray) -> InMemory:
+def _rows(data: Blocks | Remote, index: np.ndarray) -> InMemory:
     """The samples ``index`` in memory; every block is read once."""
-    parts = []
-    for rows in data.places:
-        own = index[(index >= rows.start) & (index < rows.stop)] - rows.start
-        if own.size:
-            parts.append(data.loaded(rows).take_rows(own))
+    if isinstance(data, Remote):
+        parts = data.some_rows(index)
+    else:
+        parts = [
+            data.loaded(rows).take_rows(own)
+            for rows, own in zip(data.places, by_block(index, data.edges), strict=True)
+        ]
     M = _stacked([part.M for part in parts]) if data.weights else None
     return InMemory(_stacked([part.X for part in parts]), M, data.unit)
 

@@ -51,6 +51,14 @@ def block_of(
     return WorkerBlock(X, M, unit)
 
 
+def some_rows(block: InMemory, index: np.ndarray) -> InMemory:
+    """Some rows of a block, in NumPy."""
+    X, M, unit = block.X, block.M, block.unit
+    if not sp.issparse(X):
+        X, M = to_numpy(X), None if M is None else to_numpy(M)
+    return InMemory(X, M, unit).take_rows(index)
+
+
 def same(message: Any) -> Any:
     """A message, once it has arrived."""
     return message

@@ -83,6 +83,12 @@ def sample_size(edges: Sequence[int], p: int, dtype: Any) -> int:
     return min(edges[-1], MOST_SAMPLES, max(widest, most_rows(None, p, dtype)))
 
 
+def by_block(index: np.ndarray, edges: Sequence[int]) -> list[np.ndarray]:
+    """The samples ``index``, which are in order, counted from the first of their block, for every block."""
+    parts = np.split(index, np.searchsorted(index, edges[1:-1]))
+    return [part - start for part, start in zip(parts, edges[:-1], strict=True)]
+
+
 def even_edges(n: int, most: int, chunk: int = 1) -> tuple[int, ...]:
     """Edges of blocks of at most ``most`` rows, in whole chunks where these are smaller."""
     step = most - most % chunk if chunk < most else most

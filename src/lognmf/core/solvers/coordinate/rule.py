@@ -56,7 +56,7 @@ class CoordinateDescent:
     costs: Costs
     unit_components: bool = False
 
-    by_sample: ClassVar[int] = 5
+    by_sample: ClassVar[int] = 4
     takes_missing: ClassVar[bool] = False
 
     @classmethod
@@ -93,8 +93,8 @@ class CoordinateDescent:
         """
         if self.unit_components:
             U, V = unit_columns(U, V)
-        given = self._point_at(U, V)
-        scaled = self._point_at(*self._at_best_scale(given))
+        given, XU = self._point_at(U, V)
+        scaled, scaled_XU = self._point_at(*self._at_best_scale(given, XU))
         full = self.costs.sparsity(scaled.U, scaled.V)
         ramp = by_setting("all", U > 0) & by_setting("all", V > 0) & (full > 0) & np.isfinite(scaled.value)
         small = FIRST_COST * given.progress.zero / np.where(full > 0, full, 1.0)
@@ -105,16 +105,21 @@ class CoordinateDescent:
         best = merge(better, scaled, given)
         point = merge(ramp | better, scaled, given)
         progress = replace(point.progress.on_ramp(share), best=best.value)
-        return State(best.U, best.V, (best.XU, *replace(point, progress=progress).packed()))
+        XU = chosen(better, scaled_XU, XU)
+        return State(best.U, best.V, (XU, *replace(point, progress=progress).packed()))
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows is not accepted
     def step(self, state: State) -> State:
         old = WorkingPoint.unpacked(state.aux[1:])
-        point = self._zero_if_better(old.followed_by(self._propose(old)))
+        new, XU = self._propose(old)
+        point, moved = old.followed_by(new)
+        if (hopeless := self._hopeless(point)).any():
+            point = merge(hopeless, self._empty(point), point)
+            XU = chosen(hopeless, namespace(XU).zeros_like(XU), XU)
         best = old.progress.best
-        better = point.value <= best
+        better = (point.value <= best) & (moved | hopeless)
         point = replace(point, progress=replace(point.progress, best=np.where(better, point.value, best)))
-        ours, theirs = (point.U, point.V, point.XU), (state.U, state.V, state.aux[0])
+        ours, theirs = (point.U, point.V, XU), (state.U, state.V, state.aux[0])
         U, V, XU = (chosen(better, *both) for both in zip(ours, theirs, strict=True))
         point = self._revive_if_stalled(point, U, V, XU)
         point = self._exchange_if_stalled(point, U, V, XU)
@@ -144,8 +149,8 @@ class CoordinateDescent:
 
     # The parts of a step ---------------------------------------------------------------
 
-    def _propose(self, old: WorkingPoint) -> WorkingPoint:
-        """One step from ``old``, whatever it does to the objective."""
+    def _propose(self, old: WorkingPoint) -> tuple[WorkingPoint, Array]:
+        """One step from ``old``, whatever it does to the objective, and ``X @ U`` there."""
         data, costs, work = self.costs.data, self.costs, self.costs.work
         momentum, ease = old.progress.next_momentum, old.progress.ease
         alpha, beta, lam = costs.weights(old.batch)
@@ -167,7 +172,7 @@ class CoordinateDescent:
             U, swept_U, XU = (work.scaled(F, scale) for F in (U, swept_U, XU))
             V, last_V = (work.scaled(F, inverse) for F in (V, old.V))
         value = fit_value + costs.penalties(U, V, rough * inverse**2)
-        return WorkingPoint(U, V, XU, swept_U, last_V, kept, old.progress.at(value))
+        return WorkingPoint(U, V, swept_U, last_V, kept, old.progress.at(value)), XU
 
     def _sweep_U(self, U: Array, XV: Array, VV: Array, alpha: np.ndarray) -> Array:
         if self.unit_components:
@@ -175,10 +180,10 @@ class CoordinateDescent:
         p, B, _ = U.shape
         return self.costs.on_U.sweep(U, XV, VV, U[:0, :, 0], without_edges(p), np.zeros(B), alpha, SWEEPS)
 
-    def _at_best_scale(self, given: WorkingPoint) -> tuple[Array, Array]:
+    def _at_best_scale(self, given: WorkingPoint, XU: Array) -> tuple[Array, Array]:
         """The multiple of ``V Uᵀ`` that fits the data best, in the best balance of U and V."""
         U, V, scaled = given.U, given.V, self.costs.work.scaled
-        fitting = to_numpy(total(given.XU * V, axis=(0, 2)))
+        fitting = to_numpy(total(XU * V, axis=(0, 2)))
         size = to_numpy(total(gram(U, U) * gram(V, V), axis=(1, 2)))
         t = np.repeat((fitting / np.where(size > 0, size, 1.0))[:, None], U.shape[2], axis=1)
         if self.unit_components:
@@ -188,16 +193,18 @@ class CoordinateDescent:
         scale, inverse = best_scale(self.costs, U, V, rough, share, FIRST_RESCALINGS)
         return scaled(U, scale), scaled(V, inverse)
 
-    def _zero_if_better(self, point: WorkingPoint) -> WorkingPoint:
-        """U = V = 0 where the run will not get below its objective: the penalties are too large."""
+    @staticmethod
+    def _hopeless(point: WorkingPoint) -> np.ndarray:
+        """Whether the run will not get below the objective of U = V = 0: the penalties are too large."""
         progress = point.progress
-        hopeless = progress.zero < progress.value - PATIENCE * progress.pace
-        if not hopeless.any():
-            return point
-        names = ("U", "V", "XU", "last_U", "last_V")
+        return progress.zero < progress.value - PATIENCE * progress.pace
+
+    @staticmethod
+    def _empty(point: WorkingPoint) -> WorkingPoint:
+        """The point U = V = 0."""
         zeros = namespace(point.V).zeros_like
-        empty = replace(point, **{name: zeros(getattr(point, name)) for name in names})
-        return merge(hopeless, replace(empty, progress=progress.at(progress.zero)), point)
+        factors = {name: zeros(getattr(point, name)) for name in ("U", "V", "last_U", "last_V")}
+        return replace(point, **factors, progress=point.progress.at(point.progress.zero))
 
     def _revive_if_stalled(self, point: WorkingPoint, U: Array, V: Array, XU: Array) -> WorkingPoint:
         """The best point U, V with its empty components refilled, on a new ramp; or ``point`` as it is."""
@@ -214,9 +221,8 @@ class CoordinateDescent:
         squared = self.costs.squared_residuals(U, V, XU)
         U, V = refilled(self.costs.data, U, V, squared, empty, due)
         fresh = progress.on_ramp(np.full(point.batch, REVIVAL_SHARE))
-        return merge(
-            due, replace(self._point_at(U, V), progress=replace(fresh, escaped=progress.best)), point
-        )
+        new, _ = self._point_at(U, V)
+        return merge(due, replace(new, progress=replace(fresh, escaped=progress.best)), point)
 
     def _exchange_if_stalled(self, point: WorkingPoint, U: Array, V: Array, XU: Array) -> WorkingPoint:
         """The best point U, V with a component exchanged; or ``point`` as it is.
@@ -236,7 +242,7 @@ class CoordinateDescent:
         if not again.any():
             return point
         squared = self.costs.squared_residuals(U, V, XU)
-        new = self._point_at(*exchanged(self.costs.data, U, V, squared, tried))
+        new, _ = self._point_at(*exchanged(self.costs.data, U, V, squared, tried))
         fresh = replace(new.progress, best=best, escaped=best, exchanges=tried + 1.0)
         return merge(again, replace(new, progress=fresh), point)
 
@@ -248,11 +254,12 @@ class CoordinateDescent:
         lost = point.progress.lost
         if not lost.any():
             return point
-        return merge(lost, replace(self._point_at(U, V), progress=point.progress.at_best()), point)
+        return merge(lost, replace(self._point_at(U, V)[0], progress=point.progress.at_best()), point)
 
-    def _point_at(self, U: Array, V: Array) -> WorkingPoint:
-        """A new run's working point."""
+    def _point_at(self, U: Array, V: Array) -> tuple[WorkingPoint, Array]:
+        """A new run's working point, and ``X @ U`` there."""
         XU = self.costs.data.times(U)
         value, kept = self.costs.fit_value(U, V, XU, gram(U, U))
         value = value + self.costs.penalties(U, V, self.costs.roughness(V))
-        return WorkingPoint(U, V, XU, U, V, kept, Progress.first(value, self.costs.zero_value(V.shape[1])))
+        progress = Progress.first(value, self.costs.zero_value(V.shape[1]))
+        return WorkingPoint(U, V, U, V, kept, progress), XU

@@ -116,7 +116,7 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class WorkingPoint:
-    """The factors a step starts from, not always the best ones so far, with ``XU`` = X @ U.
+    """The factors a step starts from, not always the best ones so far.
 
     Steps extrapolate from ``last_U`` and ``last_V``. ``kept`` (n, B) are the row weights of the robust fit
     at the factors; shape (0, B) for the plain fit.
@@ -124,7 +124,6 @@ class WorkingPoint:
 
     U: Array
     V: Array
-    XU: Array
     last_U: Array
     last_V: Array
     kept: Array
@@ -133,12 +132,12 @@ class WorkingPoint:
     @classmethod
     def unpacked(cls, arrays: tuple[Array, ...]) -> WorkingPoint:
         """The point that was `packed`."""
-        V, XU, last_V, kept, U, last_U, progress = arrays
-        return cls(U, V, XU, last_U, last_V, kept, Progress.unpacked(progress))
+        V, last_V, kept, U, last_U, progress = arrays
+        return cls(U, V, last_U, last_V, kept, Progress.unpacked(progress))
 
     def packed(self) -> tuple[Array, ...]:
         """All fields as arrays with the batch in axis 1, those that follow the samples first."""
-        by_sample = (self.V, self.XU, self.last_V, self.kept)
+        by_sample = (self.V, self.last_V, self.kept)
         return (*by_sample, self.U, self.last_U, self.progress.packed())
 
     @property
@@ -151,11 +150,14 @@ class WorkingPoint:
         """Objective (B,)."""
         return self.progress.value
 
-    def followed_by(self, new: WorkingPoint) -> WorkingPoint:
-        """``new`` where its objective is no higher, or on the ramp; else this point; one step later."""
+    def followed_by(self, new: WorkingPoint) -> tuple[WorkingPoint, np.ndarray]:
+        """``new`` where its objective is no higher, or on the ramp; else this point; one step later.
+
+        Also whether it is the new one, (B,).
+        """
         accepted = (self.progress.ramping & np.isfinite(new.value)) | (new.value <= self.value)
         point = merge(accepted, new, self)
-        return replace(point, progress=self.progress.followed_by(point.value, accepted))
+        return replace(point, progress=self.progress.followed_by(point.value, accepted)), accepted
 
 
 def merge(which: np.ndarray, one: WorkingPoint, other: WorkingPoint) -> WorkingPoint:
