@@ -270,6 +270,13 @@ def join(parts: list[Array]) -> Array:
     return parts[0] if len(parts) == 1 else namespace(*parts).concat(parts, axis=1)
 
 
+def contiguous(F: Array) -> Array:
+    """``F`` with contiguous rows; no copy if they are. Of other libraries, F itself."""
+    if isinstance(F, np.ndarray):
+        return np.ascontiguousarray(F)
+    return F.contiguous() if is_torch(F) else F
+
+
 def copied(F: Array) -> Array:
     """``F`` in memory of its own, rows contiguous; a Dask array is only a plan, and stays."""
     if isinstance(F, np.ndarray):

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core import starts
-from lognmf.core.arrays import Array, copied, like, namespace, to_numpy
+from lognmf.core.arrays import Array, contiguous, copied, like, namespace, to_numpy
 from lognmf.core.data import Data, InMemory
 from lognmf.core.parallel import threads_for
 from lognmf.core.problem import Problem
@@ -245,7 +245,7 @@ class FactorModel(
                 weights=weights,
                 on_eval=watcher,
                 kept=kept,
-            )
+            ).light()
             self._keep(fits, data)
 
     def _check_parameters(self) -> None:
@@ -294,8 +294,8 @@ class FactorModel(
         """Set the fitted attributes; nothing is set before all is computed."""
         U, V = fits.factors
         fitted = {
-            "components_": copied(U[:, 0, :].T),
-            "embedding_": copied(V[:, 0, :]),
+            "components_": contiguous(U[:, 0, :].T),
+            "embedding_": contiguous(V[:, 0, :]),
             "n_iter_": int(fits.n_iter[0]),
             "objective_": float(fits.objective[0]),
             "history_": fits.history(0),
@@ -322,7 +322,7 @@ class FactorModel(
             for _, block in in_units(data, unit).blocks():
                 weights = {w: like(np.full(block.shape[0], self._weight(w)), U) for w in self._weights}
                 blocks.append(encode(self._code_problem(block, weights), U))
-        return copied(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
+        return contiguous(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
 
     def _weight(self, name: str) -> float:
         """A weight as the last fit used it."""

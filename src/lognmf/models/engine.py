@@ -54,6 +54,11 @@ class Fits:
     basis_has_unit: bool
     _objective: np.ndarray
 
+    def light(self) -> Fits:
+        """The same without what only further steps would need."""
+        solution = without_work(self.rule, replace(self.solution, state=self.state))
+        return replace(self, state=solution.state, solution=solution)
+
     @property
     def objective(self) -> np.ndarray:
         """Objective of every setting."""
