@@ -397,3 +397,14 @@ def test_a_block_that_is_too_large(X, tmp_path):
         with pytest.raises(MemoryError, match=words):
             model.fit(on_workers(source, client=client))
     assert not hasattr(model, "components_")
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_blocks_keep_their_type_on_a_card(device, dtype, X):
+    torch = pytest.importorskip("torch", reason="torch is an extra")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU here")
+    X[2, 3] = np.nan
+    block = block_of(X, np.dtype(dtype), device)
+    assert str(block.X.dtype) == str(block.M.dtype) == f"torch.{dtype}"

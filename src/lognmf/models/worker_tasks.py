@@ -47,7 +47,7 @@ def block_of(
     X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     data = converted(X if X.dtype == dtype else X.astype(dtype))
     M = np.ones_like(data.X) if weights and data.M is None else data.M
-    X, M = (F if F is None or device is None else to_device(F, device) for F in (data.X, M))
+    X, M = (F if F is None or device is None else to_device(F, device, str(dtype)) for F in (data.X, M))
     return WorkerBlock(X, M, unit)
 
 
