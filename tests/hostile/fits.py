@@ -349,6 +349,10 @@ def _rounding(case: Case, model: Any, X: Any) -> tuple[float, float]:
     graph = getattr(model, "graph_", None)
     edges = 0.0 if graph is None else float(graph.sum()) * case["k"] * (eps * size) ** 2
     edges *= getattr(model, "lam", 0.0)
+    if (
+        getattr(model, "loss", "") == "kullback-leibler"
+    ):  # of first degree in the units of X, which codes have
+        edges /= model.scale_
     edges += 2 * (edges * abs(model.objective_)) ** 0.5 / 100
     products = 10 * eps * float(np.linalg.norm(np.abs(codes).astype(float) @ np.abs(parts)))
     products = products**2 + 2 * products * model.reconstruction_err_ if model._signed else 0.0
@@ -402,9 +406,8 @@ def _as_good(case: Case, value: float, single: Any, X: Any, words: str) -> None:
     eps = float(np.finfo(np.asarray(single.embedding_).dtype).eps)
     size = _size(X) + float(single.history_["objective"][0])
     gap = abs(value - single.objective_)
-    if case["model"] == "RMNMF" and (
-        single.published_sign or single.lam > single.mu or case["k"] > _start_rank(single, X)
-    ):
+    rank = min(_start_rank(single, X), case["p"])
+    if case["model"] == "RMNMF" and (single.published_sign or single.lam > single.mu or case["k"] > rank):
         return  # steps that go too far, or orthonormal columns that nothing but rounding chooses
     if gap <= 1e6 * eps * abs(value) + 1e4 * eps * size:
         return

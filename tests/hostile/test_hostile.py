@@ -61,6 +61,10 @@ FOUND = [
     | {"beta": 1000.0, "max_iter": 5},
     {"model": "LS-NMF", "n": 5, "p": 2, "values": "denormal", "graph": "given", "seed": 10, "alpha": "auto"}
     | {"loss": "kullback-leibler", "lam": 0.1, "scale": 0.001},
+    {"model": "GNMF", "n": 2, "dtype": "int64", "graph": "given", "seed": 1, "init": "spectral", "lam": 0.1}
+    | {"loss": "kullback-leibler", "scale": 0.001},
+    {"model": "RMNMF", "n": 8, "k": 2, "graph": "given", "also": "weights of a grid", "seed": 3, "mu": 1.0}
+    | {"init": "scaled", "scale": 0.001, "max_iter": 60},
 ]
 
 
