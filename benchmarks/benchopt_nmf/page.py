@@ -1,4 +1,4 @@
-"""Picture and tables of docs/scoreboard.md from results.parquet (``make scoreboard``)."""
+"""Picture and tables of docs/scoreboard.md from results.parquet and results-gpu.parquet (``make scoreboard``)."""
 
 import re
 from pathlib import Path
@@ -90,16 +90,35 @@ def table(by_data):
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def longest_fits(objective):
+    """The last point of every curve of the run with a GPU, best first: iterations, wall seconds, objective."""
+    rows = pq.read_table(HERE / "results-gpu.parquet").to_pylist()
+    last = {}
+    for row in sorted(rows, key=lambda row: row["stop_val"]):
+        if row["p_obj_model"] == objective and row["stop_val"] > 0:
+            last[short(row["solver_name"])] = row
+    lines = ["| solver | iterations | seconds | objective |", "| --- | --- | --- | --- |"]
+    for solver, row in sorted(last.items(), key=lambda one: one[1]["objective_value"]):
+        place = solver.replace(" cuda", "") + (", GPU" if "cuda" in solver else ", 16 cores")
+        lines.append(f"| {place} | {row['stop_val']:.0f} | {row['time']:.2f} | {row['objective_value']:.4f} |")
+    return "\n".join(lines)
+
+
+def put(text, mark, content):
+    """``text`` with this content between two marks."""
+    before, rest = text.split(f"<!-- {mark} -->\n")
+    after = rest.split(f"<!-- end of {mark} -->")[1]
+    return f"{before}<!-- {mark} -->\n\n{content}\n\n<!-- end of {mark} -->{after}"
+
+
 def main():
     """Draw the curves, put the tables into the page."""
     found = {objective: by_data for objective in OBJECTIVES if (by_data := curves().get(objective))}
     draw(found, DOCS / "scoreboard.png")
     page = DOCS / "scoreboard.md"
     tables = "\n\n".join(f"## {OBJECTIVES[name]}\n\n{table(by_data)}" for name, by_data in found.items())
-    before, rest = page.read_text(encoding="utf-8").split("<!-- tables -->\n")
-    after = rest.split("<!-- end of tables -->")[1]
-    text = f"{before}<!-- tables -->\n\n{tables}\n\n<!-- end of tables -->{after}"
-    page.write_text(text, encoding="utf-8")
+    text = put(page.read_text(encoding="utf-8"), "tables", tables)
+    page.write_text(put(text, "longest fits", longest_fits("sparse")), encoding="utf-8")
 
 
 if __name__ == "__main__":
