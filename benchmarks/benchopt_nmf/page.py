@@ -100,7 +100,9 @@ def longest_fits(objective):
     lines = ["| solver | iterations | seconds | objective |", "| --- | --- | --- | --- |"]
     for solver, row in sorted(last.items(), key=lambda one: one[1]["objective_value"]):
         place = solver.replace(" cuda", "") + (", GPU" if "cuda" in solver else ", 16 cores")
-        lines.append(f"| {place} | {row['stop_val']:.0f} | {row['time']:.2f} | {row['objective_value']:.4f} |")
+        lines.append(
+            f"| {place} | {row['stop_val']:.0f} | {row['time']:.2f} | {row['objective_value']:.4f} |"
+        )
     return "\n".join(lines)
 
 

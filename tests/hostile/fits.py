@@ -406,8 +406,9 @@ def _as_good(case: Case, value: float, single: Any, X: Any, words: str) -> None:
     eps = float(np.finfo(np.asarray(single.embedding_).dtype).eps)
     size = _size(X) + float(single.history_["objective"][0])
     gap = abs(value - single.objective_)
-    rank = min(_start_rank(single, X), case["p"])
-    if case["model"] == "RMNMF" and (single.published_sign or single.lam > single.mu or case["k"] > rank):
+    if case["model"] == "RMNMF" and (
+        single.published_sign or single.lam > single.mu or case["k"] > _start_rank(single, X)
+    ):
         return  # steps that go too far, or orthonormal columns that nothing but rounding chooses
     if gap <= 1e6 * eps * abs(value) + 1e4 * eps * size:
         return
@@ -417,9 +418,9 @@ def _as_good(case: Case, value: float, single: Any, X: Any, words: str) -> None:
 
 
 def _start_rank(model: Any, X: Any) -> int:
-    """Rank of RMNMF's first codes, k or less: k-means has as many clusters as there are different samples."""
+    """Rank of RMNMF's first codes or of X, k or less: k-means has a cluster for each different sample at most."""
     X = np.asarray(X)
-    return len(X if model.init == "random" else np.unique(X, axis=0))
+    return min(X.shape[1], len(X if model.init == "random" else np.unique(X, axis=0)))
 
 
 def _shaken(X: Any, eps: float, rng: np.random.Generator) -> np.ndarray:
