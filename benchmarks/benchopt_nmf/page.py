@@ -1,4 +1,4 @@
-"""Picture and tables of docs/scoreboard.md from results.parquet and results-gpu.parquet (``make scoreboard``)."""
+"""Picture and tables of docs/scoreboard.md from the committed rows (``make scoreboard``)."""
 
 import re
 from pathlib import Path
@@ -91,7 +91,7 @@ def table(by_data):
 
 
 def longest_fits(objective):
-    """The last point of every curve of the run with a GPU, best first: iterations, wall seconds, objective."""
+    """The last point of every curve of the run with a GPU, best first."""
     rows = pq.read_table(HERE / "results-gpu.parquet").to_pylist()
     last = {}
     for row in sorted(rows, key=lambda row: row["stop_val"]):

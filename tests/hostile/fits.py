@@ -418,7 +418,7 @@ def _as_good(case: Case, value: float, single: Any, X: Any, words: str) -> None:
 
 
 def _start_rank(model: Any, X: Any) -> int:
-    """Rank of RMNMF's first codes or of X, k or less: k-means has a cluster for each different sample at most."""
+    """Rank of RMNMF's first codes or of X, or less: k-means has no more clusters than different samples."""
     X = np.asarray(X)
     return min(X.shape[1], len(X if model.init == "random" else np.unique(X, axis=0)))
 
