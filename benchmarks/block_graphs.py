@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from lognmf import MODELS, NMFClustering, cluster, datasets, in_blocks, metrics, normalize
-from lognmf.grid import sampled
+from lognmf.sources import rows
 
 COUNTS = (1, 2, 4, 8)
 PARTS = (1, 2, 4, 8)
@@ -30,7 +30,7 @@ def accuracy(name, X, y, k, count, seed):
 
 
 def accuracy_of_clusterer(X, y, k, part, seed):
-    sampled.MOST = len(X) // part
+    rows.MOST_SAMPLES = len(X) // part
     source = X if part == 1 else in_blocks(X, rows=-(-len(X) // 16))
     return metrics.clustering_accuracy(y, NMFClustering(k, random_state=seed).fit_predict(source))
 

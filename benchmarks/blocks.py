@@ -7,6 +7,8 @@ Makes a file of planted samples (once; it is kept until --clean), fits it in a p
 - the largest resident memory of that process, at the limit `--limit`, in GB;
 - the time of one iteration over the blocks / the time to read every block and take its two products, both
   with the file in the cache as far as it fits. Coordinate descent reads every block twice.
+
+With ``--weights`` it compares default fits whose weights some samples choose with those that all choose.
 """
 
 import argparse
@@ -20,9 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lognmf import MODELS, in_blocks
+from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF, in_blocks
+from lognmf.models import sampled_weights
 from lognmf.sources import Planted
 
+FEWEST = sampled_weights.FEWEST
 FORMATS = ("npy", "zarr", "h5")
 SETTINGS = {
     "NMF mu": ("NMF", {"solver": "mu", "init": "random"}),
@@ -101,6 +105,22 @@ def fit(path, setting, k, iterations):
     )
 
 
+def compare_weights(path, k):
+    """Default fits, their weights chosen by some samples and by all."""
+    for cls in (LogSparseNMF, RobustLogSparseNMF):
+        for who, fewest in (("some", sampled_weights.FEWEST), ("all", np.inf)):
+            sampled_weights.FEWEST = fewest
+            began = time.perf_counter()
+            model = cls(k, random_state=0).fit(in_blocks(path))
+            gamma = f"  gamma {model.gamma_:.4g}" if hasattr(model, "gamma_") else ""
+            print(
+                f"{cls.__name__:20} {who:5} {time.perf_counter() - began:7.0f} s  alpha {model.alpha_:.4g}"
+                f"{gamma}  error {model.reconstruction_err_:.4f}  zeros {(model.components_ == 0).mean():.3f}",
+                flush=True,
+            )
+        sampled_weights.FEWEST = FEWEST
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -113,6 +133,7 @@ def main():
     parser.add_argument("--folder", type=Path, default=Path("/tmp"))
     parser.add_argument("--formats", nargs="+", default=["npy"], choices=FORMATS)
     parser.add_argument("--settings", nargs="+", default=[s for s in SETTINGS if "defaults" not in s])
+    parser.add_argument("--weights", action="store_true", help="who chooses the weights, some samples or all")
     parser.add_argument("--clean", action="store_true", help="remove the files at the end")
     parser.add_argument("--one", nargs=2, metavar=("PATH", "SETTING"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -125,6 +146,9 @@ def main():
     for ending in options.formats:
         path = options.folder / f"lognmf-blocks-{n}-{options.features}.{ending}"
         write(path, Planted(n, options.features, options.k, outliers=0.01))
+        if options.weights:
+            compare_weights(path, options.k)
+            continue
         for setting in options.settings:
             command = [sys.executable, __file__, "--one", str(path), setting]
             command += ["--k", str(options.k), "--iterations", str(options.iterations)]
