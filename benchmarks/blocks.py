@@ -115,7 +115,7 @@ def compare_weights(path, k):
             gamma = f"  gamma {model.gamma_:.4g}" if hasattr(model, "gamma_") else ""
             print(
                 f"{cls.__name__:20} {who:5} {time.perf_counter() - began:7.0f} s  alpha {model.alpha_:.4g}"
-                f"{gamma}  error {model.reconstruction_err_:.4f}  zeros {(model.components_ == 0).mean():.3f}",
+                f"{gamma}  error {model.reconstruction_err_:.4f}  zeros {np.mean(model.components_ == 0):.3f}",
                 flush=True,
             )
         sampled_weights.FEWEST = FEWEST
