@@ -112,10 +112,11 @@ def compare_weights(path, k):
             sampled_weights.FEWEST = fewest
             began = time.perf_counter()
             model = cls(k, random_state=0).fit(in_blocks(path))
+            seconds, zeros = time.perf_counter() - began, np.mean(model.components_ == 0)
             gamma = f"  gamma {model.gamma_:.4g}" if hasattr(model, "gamma_") else ""
             print(
-                f"{cls.__name__:20} {who:5} {time.perf_counter() - began:7.0f} s  alpha {model.alpha_:.4g}"
-                f"{gamma}  error {model.reconstruction_err_:.4f}  zeros {np.mean(model.components_ == 0):.3f}",
+                f"{cls.__name__:20} {who:5} {seconds:7.0f} s  alpha {model.alpha_:.4g}{gamma}  "
+                f"error {model.reconstruction_err_:.4f}  zeros {zeros:.3f}",
                 flush=True,
             )
         sampled_weights.FEWEST = FEWEST
