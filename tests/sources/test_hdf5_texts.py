@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lognmf import in_blocks, load_data
+from lognmf.sources import hdf5_texts
 from lognmf.sources.hdf5_texts import check_texts
 
 anndata = pytest.importorskip("anndata")
@@ -54,3 +55,14 @@ def test_other_damage_is_not_told_here(cells):
 def test_what_is_no_hdf5_file_is_told_elsewhere(tmp_path):
     (tmp_path / "x.h5").write_bytes(b"nothing")
     check_texts(tmp_path / "x.h5", 1 << 28)
+
+
+def test_a_file_that_has_no_end(cells, tmp_path, monkeypatch):
+    """In some damaged files the library goes round in circles."""
+    program = tmp_path / "endless.py"
+    program.write_text(
+        "from lognmf.sources import hdf5_texts\nhdf5_texts._limit(1 << 30, 1)\nwhile True: pass\n"
+    )
+    monkeypatch.setattr(hdf5_texts, "__file__", str(program))
+    with pytest.raises(ValueError, match="its texts are damaged"):
+        check_texts(cells, 1 << 28)

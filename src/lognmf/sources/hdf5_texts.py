@@ -17,9 +17,13 @@ _TOO_MUCH = 3
 _AT_ONCE = 10_000
 """Texts that are read together."""
 
+_SECONDS, _BYTES_PER_SECOND = 5, 10_000_000
+"""Processor seconds that the program may take, and for how many bytes of the file one more: in some damaged
+files the library goes round in circles."""
+
 
 def check_texts(path: Path, most: int) -> None:
-    """Refuse a file whose texts need more than ``most`` bytes of memory."""
+    """Refuse a file whose texts need more than ``most`` bytes of memory, or cannot be read to their end."""
     # -P: the modules next to this file must not pass for those of Python.
     ran = subprocess.run([sys.executable, "-P", __file__, str(path), str(most)], capture_output=True)
     if ran.returncode == _TOO_MUCH or ran.returncode < 0:  # a signal: it was killed, or crashed
@@ -30,18 +34,21 @@ def check_texts(path: Path, most: int) -> None:
 def _main(path: str, most: str) -> int:
     import h5py
 
-    _limit_memory(int(most))
+    _limit(int(most), _SECONDS + Path(path).stat().st_size // _BYTES_PER_SECOND)
     with suppress(OSError, RuntimeError), h5py.File(path, "r") as file:
         _try_texts(file)
         file.visititems(lambda _, node: _try_texts(node))
     return 0
 
 
-def _limit_memory(most: int) -> None:
-    """Let this process have ``most`` bytes more than it has; systems other than Linux have no such limit."""
-    if sys.platform == "linux":
-        import resource
+def _limit(most: int, seconds: int) -> None:
+    """Let this process have ``most`` bytes more than it has, on Linux, and so many processor seconds."""
+    if sys.platform == "win32":
+        return
+    import resource
 
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         now = pages * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + most, now + most))
