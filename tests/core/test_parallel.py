@@ -1,6 +1,8 @@
 """One thread of BLAS for small problems, and the old number afterwards."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -229,3 +231,27 @@ def test_blocks_cover_everything_once(count, step):
     parallel.in_blocks(work, count, step)
     assert (seen == 1).all()
     assert max(sizes, default=0) <= step
+
+
+INTERRUPTED = """
+import concurrent.futures.thread as executors
+from lognmf.core import parallel
+
+class Unlucky(dict):
+    def __setitem__(self, thread, queue):
+        raise KeyboardInterrupt
+
+executors._threads_queues = Unlucky()
+try:
+    parallel._in_threads(lambda part: None, range(4))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interruption_while_a_thread_is_started():
+    """The process ends: it waits for its threads, and one that the executor does not know would never end."""
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert ran.stdout == "interrupted\n"

@@ -176,14 +176,21 @@ def _in_threads(work: Callable[[int], None], parts: range) -> None:
         with np.errstate(**errors):
             work(part)
 
+    workers = _workers(own_threads())
     try:
-        list(_workers(own_threads()).map(worker, parts))
+        list(workers.map(worker, parts))
     except RuntimeError as error:
         # No thread can be started any more when the interpreter shuts down.
         if "shutdown" not in str(error):
             raise
         for part in parts:
             work(part)
+    except BaseException:
+        # An interruption may come after a thread was started and before the executor knows of it. Nobody
+        # else would wake that thread at the end of the process, which waits for it.
+        workers.shutdown(wait=False)
+        _workers.cache_clear()
+        raise
 
 
 @functools.cache
