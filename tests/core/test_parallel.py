@@ -233,6 +233,21 @@ def test_blocks_cover_everything_once(count, step):
     assert max(sizes, default=0) <= step
 
 
+def test_each_part_is_done_once_if_the_workers_are_shut_down(monkeypatch):
+    """As another thread of Python does that is interrupted; sweeps in place must not be made twice."""
+    begin, places, done = parallel._begun, iter(range(10)), []
+
+    def begun(workers, work, part):
+        if next(places) == 3:
+            workers.shutdown(wait=False)
+        return begin(workers, work, part)
+
+    monkeypatch.setattr(parallel, "_begun", begun)
+    parallel._in_threads(done.append, range(7))
+    parallel._workers.cache_clear()
+    assert sorted(done) == list(range(7))
+
+
 INTERRUPTED = """
 import concurrent.futures.thread as executors
 from lognmf.core import parallel

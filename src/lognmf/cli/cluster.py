@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,6 +12,10 @@ from lognmf.cli import options
 from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.models import MODELS
+
+if TYPE_CHECKING:
+    from lognmf.cli.read import Reading
+    from lognmf.grid.clusterer import NMFClustering
 
 _NAMES = {name.lower(): name for name in MODELS}
 
@@ -68,8 +72,8 @@ def cluster(
         from lognmf.cli import show
         from lognmf.cli.bars import shown
         from lognmf.cli.folder import check_folder
-        from lognmf.cli.large import load_in_blocks, memory_in_bytes, needs_memory, of_all_samples
-        from lognmf.cli.read import load, reading
+        from lognmf.cli.large import of_all_samples
+        from lognmf.cli.read import reading
         from lognmf.cli.unfinished import finished, resumed
         from lognmf.cli.write import Run, summarize, write_results
         from lognmf.grid.clusterer import NMFClustering
@@ -90,11 +94,7 @@ def cluster(
             )
             clusterer._check_parameters()
             folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
-            large = load_in_blocks(file, reading(context), memory_in_bytes(memory))
-            if large is not None and hasattr(clusterer._estimator(), "outliers"):  # they are those of a fit
-                unfit = f"--model {model}"
-                raise needs_memory(unfit, file)
-            data, source, scaled = large or load(file, reading(context), [clusterer._estimator()])
+            in_blocks, data, source, scaled = _loaded(file, reading(context), memory, clusterer)
             n, p = data.X.shape
             typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
             asked: dict[str, Any] = {"clusterer": clusterer.get_params(deep=False)}
@@ -103,7 +103,7 @@ def cluster(
                     resumed(folder, lambda store: clusterer.set_params(store=store).fit(data.X))
                 else:
                     clusterer.fit(data.X)
-            fitted = clusterer.model_ if large is None else of_all_samples(clusterer, data.X)
+            fitted = of_all_samples(clusterer, data.X) if in_blocks else clusterer.model_
         with worded(OSError), console.status("drawing and writing"):
             asked |= {
                 "seed": seed,
@@ -118,7 +118,7 @@ def cluster(
             if clusterer.sample_ is not None:
                 more["sampled"] = len(clusterer.sample_)
             run = Run(data, fitted, clusterer.labels_, asked, source, call.command, scaled, **more)
-            write_results(folder, run, force=force, kind="" if large is None else Path(file).suffix.lower())
+            write_results(folder, run, force=force, kind=Path(file).suffix.lower() if in_blocks else "")
             finished(folder)
     Console().print(show.candidates(clusterer.rows_), "")
     Console().print(show.clusters(summarize(run)["results"]))
@@ -127,3 +127,18 @@ def cluster(
             "", show.parts(clusterer.model_, data.feature_names), sep="\n"
         )
     typer.echo(show.where(folder))
+
+
+def _loaded(file: str, given: Reading, memory: str | None, clusterer: NMFClustering) -> tuple[Any, ...]:
+    """Whether the data are read in blocks; data, source and preparation."""
+    from lognmf.cli.large import load_in_blocks, memory_in_bytes, needs_memory
+    from lognmf.cli.read import load
+
+    estimator = clusterer._estimator()
+    large = load_in_blocks(file, given, memory_in_bytes(memory))
+    if large is None:
+        return False, *load(file, given, [estimator])
+    if hasattr(estimator, "outliers"):  # they are those of a fit, which is of some samples only
+        asked_for = f"--model {clusterer.model.lower()}"
+        raise needs_memory(asked_for, file)
+    return True, *large

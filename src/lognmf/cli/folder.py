@@ -11,9 +11,10 @@ from pathlib import Path
 from lognmf.files import OLD, is_working_folder, remove_abandoned, working_folder
 
 PAGE = "index.html"
-SUMMARY, MODEL, PREPARATION, SAMPLES = "summary.json", "model.npz", "preparation.npz", "samples.npz"
-THEIR_CLUSTERS = "samples-clusters.npy"
-"""Results in words, the fitted model, how samples were scaled, and the samples themselves, for `predict`."""
+SUMMARY, MODEL, PREPARATION = "summary.json", "model.npz", "preparation.npz"
+"""Results in words, the fitted model, and how samples were scaled."""
+SAMPLES, THEIR_CLUSTERS = "samples.npz", "samples-clusters.npy"
+"""The samples that new ones are compared with, for `predict`, and their clusters."""
 
 FILES = (
     PAGE,

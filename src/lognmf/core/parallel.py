@@ -17,7 +17,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -177,20 +177,34 @@ def _in_threads(work: Callable[[int], None], parts: range) -> None:
             work(part)
 
     workers = _workers(own_threads())
+    begun: list[Future[None]] = []
     try:
-        list(workers.map(worker, parts))
-    except RuntimeError as error:
-        # No thread can be started any more when the interpreter shuts down.
-        if "shutdown" not in str(error):
-            raise
-        for part in parts:
-            work(part)
+        for place, part in enumerate(parts):
+            if (one := _begun(workers, worker, part)) is None:
+                for left in parts[place:]:
+                    work(left)
+                break
+            begun.append(one)
+        for one in begun:
+            one.result()
     except BaseException:
+        for one in begun:
+            one.cancel()
         # An interruption may come after a thread was started and before the executor knows of it. Nobody
         # else would wake that thread at the end of the process, which waits for it.
         workers.shutdown(wait=False)
         _workers.cache_clear()
         raise
+
+
+def _begun(workers: ThreadPoolExecutor, work: Callable[[int], None], part: int) -> Future[None] | None:
+    """A part that the workers will do; None if they take no more, when they or the interpreter shut down."""
+    try:
+        return workers.submit(work, part)
+    except RuntimeError as error:
+        if "shutdown" not in str(error):
+            raise
+        return None
 
 
 @functools.cache

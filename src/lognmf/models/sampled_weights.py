@@ -36,7 +36,7 @@ def sampled_weights(model: Any, data: Any, unit: float, kept: Checkpoint | None)
         return {}
 
     def choose() -> dict[str, list[float]]:
-        with stage(f"choosing {' and '.join(sorted(auto))} from {len(index)} samples"):
+        with stage(f"choosing weights from {len(index)} samples"):
             found = _chosen(model, _rows(data, index), unit, len(index) / data.shape[0])
         return {name: [found[name]] for name in auto}
 

@@ -129,9 +129,7 @@ class Found:
 
     def handed_over(self) -> State:
         """The factors, which are no longer kept here: their memory is needed."""
-        factors = self.factors
-        del self.factors
-        return factors
+        return vars(self).pop("factors")
 
 
 Fit = Callable[[State, Mapping[str, np.ndarray], float], Ended]

@@ -27,7 +27,12 @@ def check_texts(path: Path, most: int) -> None:
     # -P: the modules next to this file must not pass for those of Python.
     ran = subprocess.run([sys.executable, "-P", __file__, str(path), str(most)], capture_output=True)
     if ran.returncode == _TOO_MUCH or ran.returncode < 0:  # a signal: it was killed, or crashed
-        msg = f"its texts are damaged, or need more than {most} bytes of memory"
+        from lognmf.reading import LIMIT_VARIABLE  # the program needs nothing but h5py
+
+        msg = (
+            f"its texts are damaged, or need more than {most} bytes of memory; if you trust it, set the "
+            f"environment variable {LIMIT_VARIABLE} to more"
+        )
         raise ValueError(msg)
 
 
