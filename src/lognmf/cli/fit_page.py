@@ -147,8 +147,8 @@ def _tried(run: Run) -> Section:
     text = "All were judged on the neighbour graph, without labels."
     if run.sampled is not None:
         text += (
-            f" {run.sampled} random samples were clustered; parts, objective and convergence are those of a fit "
-            "to them. Each of the others joined the cluster of its nearest neighbours among them."
+            f" {run.sampled} random samples were clustered; parts, objective and convergence are those of a "
+            "fit to them. Each of the others joined the cluster of its nearest neighbours among them."
         )
     return Section("Clusterings that were tried", (text,), (table,))
 
