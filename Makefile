@@ -5,6 +5,7 @@ BIN := .venv/bin
 CPU_TORCH := torch==2.13.0
 # The tests run in several processes: one thread each.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+SCOREBOARD := benchmarks/benchopt_nmf
 # Of `make versions`: two interpreters, and tests that touch every dependency. Old versions beside new ones warn of
 # deprecations that are not ours.
 LOWEST_PYTHON ?= 3.11
@@ -63,9 +64,11 @@ docs-serve: docs  ## build the site and open it in a browser
 
 scoreboard: .venv/.peers  ## objective against time, ours and other libraries' solvers, one thread: docs/scoreboard.md
 	@uptime
-	$(ONE_THREAD) $(BIN)/benchopt run benchmarks/benchopt_nmf --config benchmarks/benchopt_nmf/committed.yml \
-		--no-cache --no-plot --no-display --output $(CURDIR)/benchmarks/benchopt_nmf/results.parquet
-	$(BIN)/python benchmarks/benchopt_nmf/page.py
+	rm -f $(SCOREBOARD)/new.parquet
+	$(ONE_THREAD) $(BIN)/benchopt run $(SCOREBOARD) --config $(SCOREBOARD)/committed.yml \
+		--no-cache --no-plot --no-display --output $(CURDIR)/$(SCOREBOARD)/new.parquet
+	mv $(SCOREBOARD)/new.parquet $(SCOREBOARD)/results.parquet  # benchopt never overwrites a file
+	$(BIN)/python $(SCOREBOARD)/page.py
 
 release-check: .venv/.dev  ## builds sdist and wheel, checks both, runs the wheel in an environment of its own
 	$(BIN)/python -m pip install --quiet "build>=1.2" "twine>=6.1"

@@ -34,10 +34,11 @@ def test_the_page_shows_the_committed_rows():
         pytest.skip("the sdist has no measured rows")
     page = module(BENCHMARK / "page.py")
     text = (ROOT / "docs" / "scoreboard.md").read_text(encoding="utf-8")
-    found = page.curves()
+    found = page.curves("results.parquet", "objective_cpu_seconds")
     assert found.keys() == page.OBJECTIVES.keys()
     for objective, by_data in found.items():
         assert f"## {page.OBJECTIVES[objective]}\n\n{page.table(by_data)}\n" in text
+    assert f"\n\n{page.on_gpu()}\n" in text
 
 
 @pytest.mark.parametrize("model", ["nmf", "graph", "sparse"])

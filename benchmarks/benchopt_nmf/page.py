@@ -14,30 +14,31 @@ CLOSE = 1.01  # "there" is within 1 % of the best objective that any solver reac
 
 
 def short(name):
-    """``lognmf[device=cpu,solver=cd]`` → ``lognmf cd``."""
+    """``lognmf[device=cuda,solver=cd]`` → ``lognmf cd, GPU``; the processor goes without saying."""
     words = re.findall(r"=(\w+)", name)
-    return " ".join([name.split("[")[0], *[word for word in words if word != "cpu"]])
+    solver = " ".join([name.split("[")[0], *[word for word in words if word not in ("cpu", "cuda")]])
+    return f"{solver}, GPU" if "cuda" in words else solver
 
 
 def data_name(row):
     """What a data set is called on the page."""
     n, p = row["p_dataset_n"], row["p_dataset_p"]
-    return row["p_dataset_data"] or f"{row['p_dataset_kind']} {n:.0f} × {p:.0f}"
+    return (row.get("p_dataset_data") or "").upper() or f"{row['p_dataset_kind']} {n:.0f} × {p:.0f}"
 
 
-def curves():
-    """{objective: {data set: {solver: (CPU seconds, objective)}}}; the common start is left out."""
+def curves(file, seconds):
+    """{objective: {data set: {solver: (seconds, objective)}}}; the common start is left out."""
     found = {}
-    rows = pq.read_table(HERE / "results.parquet").to_pylist()
+    rows = pq.read_table(HERE / file).to_pylist()
     for row in sorted(rows, key=lambda row: (short(row["solver_name"]), row["stop_val"])):
         if row["stop_val"] > 0:
             lines = found.setdefault(row["p_obj_model"], {}).setdefault(data_name(row), {})
-            point = row["objective_cpu_seconds"], row["objective_value"]
+            point = row[seconds], row["objective_value"]
             lines.setdefault(short(row["solver_name"]), []).append(point)
     for by_data in found.values():
         for lines in by_data.values():
             lines.update({solver: np.array(line).T for solver, line in lines.items()})
-    return found
+    return {objective: found[objective] for objective in OBJECTIVES if objective in found}
 
 
 def best(lines):
@@ -45,10 +46,13 @@ def best(lines):
     return min(line[1].min() for line in lines.values())
 
 
-def seconds(line, goal):
-    """Of the shortest fit that reaches the goal; None if none does."""
-    there = line[1] <= goal
-    return float(line[0][there].min()) if there.any() else None
+def shortest(lines, solver):
+    """Seconds of the solver's shortest fit that is there, as a cell of a table."""
+    if solver not in lines:
+        return ""
+    time, value = lines[solver]
+    there = value <= CLOSE * best(lines)
+    return f"{time[there].min():.2g}" if there.any() else "–"
 
 
 def draw(found, file):
@@ -80,30 +84,18 @@ def draw(found, file):
     figure.savefig(file, dpi=90)
 
 
-def table(by_data):
+def table(columns):
     """Seconds to within 1 % of the best objective, one row per solver."""
-    solvers = sorted({solver for lines in by_data.values() for solver in lines})
-    rows = [["solver", *by_data], ["---"] * (len(by_data) + 1)]
-    for solver in solvers:
-        cells = [seconds(lines[solver], CLOSE * best(lines)) for lines in by_data.values()]
-        rows.append([solver, *("–" if cell is None else f"{cell:.2g}" for cell in cells)])
+    solvers = sorted({solver for lines in columns.values() for solver in lines})
+    rows = [["solver", *columns], ["---"] * (len(columns) + 1)]
+    rows += [[solver, *(shortest(lines, solver) for lines in columns.values())] for solver in solvers]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def longest_fits(objective):
-    """The last point of every curve of the run with a GPU, best first."""
-    rows = pq.read_table(HERE / "results-gpu.parquet").to_pylist()
-    last = {}
-    for row in sorted(rows, key=lambda row: row["stop_val"]):
-        if row["p_obj_model"] == objective and row["stop_val"] > 0:
-            last[short(row["solver_name"])] = row
-    lines = ["| solver | iterations | seconds | objective |", "| --- | --- | --- | --- |"]
-    for solver, row in sorted(last.items(), key=lambda one: one[1]["objective_value"]):
-        place = solver.replace(" cuda", "") + (", GPU" if "cuda" in solver else ", 16 cores")
-        lines.append(
-            f"| {place} | {row['stop_val']:.0f} | {row['time']:.2f} | {row['objective_value']:.4f} |"
-        )
-    return "\n".join(lines)
+def on_gpu():
+    """The table of the run with a GPU, which has one data set: one column per objective, wall time."""
+    found = curves("results-gpu.parquet", "time")
+    return table({OBJECTIVES[name]: lines for name, by_data in found.items() for lines in by_data.values()})
 
 
 def put(text, mark, content):
@@ -115,12 +107,12 @@ def put(text, mark, content):
 
 def main():
     """Draw the curves, put the tables into the page."""
-    found = {objective: by_data for objective in OBJECTIVES if (by_data := curves().get(objective))}
+    found = curves("results.parquet", "objective_cpu_seconds")
     draw(found, DOCS / "scoreboard.png")
     page = DOCS / "scoreboard.md"
     tables = "\n\n".join(f"## {OBJECTIVES[name]}\n\n{table(by_data)}" for name, by_data in found.items())
     text = put(page.read_text(encoding="utf-8"), "tables", tables)
-    page.write_text(put(text, "longest fits", longest_fits("sparse")), encoding="utf-8")
+    page.write_text(put(text, "table of the GPU", on_gpu()), encoding="utf-8")
 
 
 if __name__ == "__main__":
