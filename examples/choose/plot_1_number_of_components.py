@@ -30,14 +30,16 @@ print(choice.best, "-", choice.reason)
 choice.plot()
 
 # %%
-# The number of clusters is another question: one cluster may need several parts. ``by="modularity"`` asks
-# the graph of nearest neighbours. There are ten digits.
+# The number of clusters is another question: one cluster may need several parts. ``by="modularity"`` looks
+# at clusterings of the graph of nearest neighbours, and takes the smallest number that is about as modular
+# as the best. There are ten digits.
 digits = normalize(load_digits().data)
 clusters = choose_components(digits, range(2, 21), by="modularity", random_state=0)
 print(clusters.best, "-", clusters.reason)
 
 # %%
-# Take it for a guess: faces of forty persons form fewer than forty groups.
+# Treat it as a guess. The right panel, the gaps between eigenvalues of the graph, is a weaker hint, and here
+# it points elsewhere.
 clusters.plot()
 
 # sphinx_gallery_thumbnail_number = 1

@@ -2,22 +2,25 @@
 Coming from scikit-learn
 ========================
 
-The estimators here have scikit-learn's methods, so most code runs with another import. This page shows the
-same fit with both, what the parameters are called, and what you get on top.
+The estimators here have scikit-learn's methods, so most code runs after a change of the import. This page
+shows the same fit with both, what the parameters are called, and what is new.
 
 ================================  ==============================================================
 ``sklearn.decomposition.NMF``     lognmf
 ================================  ==============================================================
-``NMF(k)``                        ``PlainNMF(k)``
+``NMF(k)``                        ``PlainNMF(k, solver="cd", init="nndsvda")``
 ``W = model.fit_transform(X)``    the same; also kept as ``model.embedding_``
 ``H = model.components_``         the same
-``alpha_H``, ``l1_ratio=1``       ``LogSparseNMF(k, penalty="l1", alpha=2 * n_samples * alpha_H)``
-``alpha_W``, ``l1_ratio=1``       ``LogSparseNMF(k, penalty="l1", beta=2 * n_features * alpha_W)``
+``l1_ratio=1``                    ``LogSparseNMF(k, penalty="l1", alpha=…, beta=…,``
+                                  ``unit_components=False, scale=1.0)``
+``alpha_H``                       ``alpha = 2 * n_samples * alpha_H``
+``alpha_W``                       ``beta = 2 * n_features * alpha_W``
 ``beta_loss="kullback-leibler"``  ``loss="kullback-leibler"``
 ================================  ==============================================================
 
-scikit-learn halves the error and multiplies its penalties by the numbers of samples and features; here
-weights stand for themselves. That is where the factors come from.
+scikit-learn halves the error and multiplies its penalties by the numbers of samples and features; here a
+weight multiplies its penalty and nothing else. Hence the factors. In scikit-learn ``alpha_H`` is
+``alpha_W`` unless given; here ``alpha`` and ``beta`` are set separately.
 """
 
 # %%
@@ -38,8 +41,8 @@ V0, U0 = rng.random((n, k)) / 4, rng.random((p, k)) / 4
 weights = {"alpha_H": alpha / (2 * n), "alpha_W": beta / (2 * p), "l1_ratio": 1}
 theirs = NMF(k, init="custom", max_iter=2000, tol=1e-6, **weights)
 W = theirs.fit_transform(X, W=V0.copy(), H=U0.T.copy())
-plain = {"unit_components": False, "scale": 1.0}  # the bare objective, as scikit-learn has it
-ours = LogSparseNMF(k, penalty="l1", alpha=alpha, beta=beta, tol=1e-8, **plain)
+bare = {"unit_components": False, "scale": 1.0}  # the bare objective, as scikit-learn has it
+ours = LogSparseNMF(k, penalty="l1", alpha=alpha, beta=beta, tol=1e-8, **bare)
 V = ours.fit_transform(X, V0=V0, U0=U0)
 
 
@@ -48,13 +51,13 @@ def objective(V, components):
     return np.sum((X - V @ components) ** 2) + alpha * components.sum() + beta * V.sum()
 
 
-print(f"scikit-learn: {objective(W, theirs.components_):.5f} after {theirs.n_iter_} iterations")
-print(f"lognmf:       {objective(V, ours.components_):.5f} after {ours.n_iter_} iterations")
+print(f"scikit-learn: {objective(W, theirs.components_):.5f}")
+print(f"lognmf:       {objective(V, ours.components_):.5f}")
 
 # %%
 # With more components there are many local minima, and the two may end in different ones.
 #
-# By default `LogSparseNMF` chooses the weights itself: as sparse as 5 % more error allow.
+# By default `LogSparseNMF` chooses the weights itself: as sparse as 5 % more error allows.
 k = 16
 plain = NMF(k, init="nndsvda", max_iter=2000, random_state=0).fit(X)
 sparse = LogSparseNMF(k, random_state=0).fit(X)
@@ -64,7 +67,7 @@ for name, model in models.items():
     print(f"{name:20s} error {model.reconstruction_err_:.2f}, zeros in the parts {zeros:.0%}")
 
 # %%
-# Sixteen strokes each. Those on the right are cleaner: fewer pixels take part.
+# Sixteen parts each. Those on the right use fewer pixels.
 figure = plt.figure(figsize=(9, 4.8), layout="constrained")
 for side, (name, model) in zip(figure.subfigures(1, 2, wspace=0.05), models.items(), strict=True):
     side.suptitle(f"{name}: {np.mean(model.components_ == 0):.0%} zeros")

@@ -50,7 +50,7 @@ def test_levels_of_one_sample_stand_together(X):
 def test_reconstructions_stand_below_their_originals(X):
     rebuilt, outliers = X * 0.9, X - 0.5
     figure = plots.reconstructions(X, rebuilt, (2, 3), outliers=outliers, chosen=[5, 1])
-    assert ticks(drawn(figure)[0].yaxis) == ["original", "reconstruction", "outlier part"]
+    assert ticks(drawn(figure)[0].yaxis) == ["as given", "reconstruction", "outlier part"]
     assert ticks(drawn(figure)[0].xaxis) == ["5", "1"]
     for row, data in zip(pictures(figure), (X, rebuilt, outliers), strict=True):
         np.testing.assert_array_equal(row, data[[5, 1]].reshape(2, 2, 3))

@@ -18,7 +18,7 @@ _PALE = "0.55"
 
 TITLES = {
     "held_out": "Error of held-out entries, lower is better",
-    "stability": "Agreement of the parts, higher is better",
+    "stability": "Stability of the parts, higher is better",
     "modularity": "Modularity of the clusters, higher is better",
     "eigengap": "Gap of the neighbour graph, a hint at clusters",
 }

@@ -130,7 +130,7 @@ def codes(fit: Any, labels: Any = None, outliers: Any = None) -> Figure:
 
 
 def _principal_plane(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates (n, 2) of the samples on the two widest axes, and their shares of the variance."""
+    """Coordinates (n, 2) of the samples on their first two principal axes, and their shares of the variance."""
     centred = V.astype(np.float64) - V.mean(axis=0, dtype=np.float64)
     variances, axes = np.linalg.eigh(centred.T @ centred)
     widest = np.argsort(variances)[::-1][:2]
@@ -183,7 +183,7 @@ def _draw_codes(figure: Figure, axes: Axes, V: np.ndarray, clusters: np.ndarray,
     step = math.ceil(len(components) / _MOST_NAMES)
     axes.set_xticks(range(0, len(components), step), [str(j) for j in components[::step]], fontsize=8)
     axes.tick_params(length=0)
-    axes.set(xlabel="part", ylabel="samples by cluster" if words else "samples", title="Codes V")
+    axes.set(xlabel="part", ylabel="samples by cluster" if words else "samples", title="Codes (embedding_)")
     bar = figure.colorbar(picture, ax=axes, fraction=0.05, pad=0.02)
     bar.set_label("code / largest of its part")
     bar.outline.set_visible(False)
@@ -218,7 +218,7 @@ def reconstructions(
     chosen: Sequence[int] | None = None,
     count: int = 10,
 ) -> Figure:
-    """Original pictures above their reconstructions, and the outlier part below.
+    """Pictures as given above their reconstructions, and the outlier part below.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def reconstructions(
     >>> X = np.arange(12.0).reshape(3, 4)
     >>> figure = reconstructions(X, X - 0.1, (2, 2), chosen=[2, 0])
     """
-    kinds = {"original": X, "reconstruction": rebuilt}
+    kinds = {"as given": X, "reconstruction": rebuilt}
     if outliers is not None:
         kinds["outlier part"] = outliers
     places = spread_out(len(as_numpy(X)), count) if chosen is None else np.asarray(chosen)

@@ -29,10 +29,12 @@ def parts(
     order: Sequence[int] | None = None,
     *,
     feature_names: Sequence[str] | None = None,
+    cmap: str = "gray",
 ) -> Figure:
     """The parts: images if their shape is given, else the largest features of each.
 
     An image is drawn as the samples are: black is zero, and white the largest value of the part.
+    Where parts have negative entries, red is positive and blue negative.
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ def parts(
         Which parts, in which order; default 0, 1, ….
     feature_names : sequence of str, optional
         Names of the p features; default those of the data frame that the model was fitted to.
+    cmap : str, default="gray"
+        Colours of images without negative entries; "gray_r" draws black on white.
 
     Returns
     -------
@@ -75,14 +79,14 @@ def parts(
     if image_shape is None:
         figure = _bars(components, shown, grid, feature_names)
     else:
-        figure = _images(components, shown, grid, image_shape)
+        figure = _images(components, shown, grid, image_shape, cmap)
     cut = "" if len(shown) == len(order) else f", the first {len(shown)} of {len(order)}"
-    figure.suptitle(f"Parts: columns of U{cut}", fontsize=12, color=DARK)
+    figure.suptitle(f"Parts: rows of components_{cut}", fontsize=12, color=DARK)
     return figure
 
 
 def _images(
-    components: np.ndarray, shown: list[int], grid: tuple[int, int], shape: tuple[int, int]
+    components: np.ndarray, shown: list[int], grid: tuple[int, int], shape: tuple[int, int], cmap: str
 ) -> Figure:
     """Each part as an image in its own axes."""
     rows, columns = grid
@@ -90,7 +94,7 @@ def _images(
     figure = new_figure(max(width * columns, 3), max((width * shape[0] / shape[1] + 0.25) * rows + 0.4, 1.5))
     signed = components.min() < 0
     for axes, j in _axes_of_parts(figure, grid, shown):
-        low, high, colours = _scale(components[j], signed=signed)
+        low, high, colours = _scale(components[j], cmap, signed=signed)
         axes.imshow(components[j].reshape(shape), cmap=colours, vmin=low, vmax=high, interpolation="none")
         axes.set_title(f"part {j}", fontsize=9, color=DARK, pad=3)
         axes.set(xticks=[], yticks=[])
@@ -133,7 +137,9 @@ def shorten(name: str, most: int = 16) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-most // 2 + 1 :]}"
 
 
-def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int]) -> Figure:
+def parts_of_models(
+    components: Mapping[str, Any], image_shape: tuple[int, int], *, cmap: str = "gray"
+) -> Figure:
     """The parts of several models as images, one row per model.
 
     Parameters
@@ -144,6 +150,8 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
         entries, red is positive and blue negative.
     image_shape : (int, int)
         Height and width of a part, with ``height · width = p``.
+    cmap : str, default="gray"
+        Colours of models without negative entries; "gray_r" draws black on white.
 
     Returns
     -------
@@ -177,7 +185,7 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
             left, bottom = j * pitch, top - ratio
             frame = [left, left + 1, left + 1, left, left], [bottom, bottom, top, top, bottom]
             axes.plot(*frame, color=AXIS, linewidth=0.8)
-            low, high, colours = _scale(part, signed=signed)
+            low, high, colours = _scale(part, cmap, signed=signed)
             place_image(axes, part.reshape(image_shape), (left, top), (low, high), colours)
     axes.set(xlim=(-0.02, columns * pitch - 0.08), ylim=(tops[-1] - ratio - 0.02, 0.02), xticks=[])
     axes.set_yticks([top - ratio / 2 for top in tops], list(bases), fontsize=11, parse_math=False)
@@ -185,11 +193,11 @@ def parts_of_models(components: Mapping[str, Any], image_shape: tuple[int, int])
     axes.spines[:].set_visible(False)
     cut = "" if columns == most else f", the first {columns} of {most}"
     signs = " (red is positive, blue negative)" if any(parts.min() < 0 for parts in bases.values()) else ""
-    figure.suptitle(f"Parts: columns of U{cut}{signs}", fontsize=12, color=DARK)
+    figure.suptitle(f"Parts: rows of components_{cut}{signs}", fontsize=12, color=DARK)
     return figure
 
 
-def _scale(part: np.ndarray, *, signed: bool) -> tuple[float, float, str]:
+def _scale(part: np.ndarray, cmap: str, *, signed: bool) -> tuple[float, float, str]:
     """Lowest and highest value of a part on its own scale, and its colours."""
     largest = abs(part).max() or 1.0
-    return (-largest, largest, "RdBu_r") if signed else (0, largest, "gray")
+    return (-largest, largest, "RdBu_r") if signed else (0, largest, cmap)

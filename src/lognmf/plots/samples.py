@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ def samples(
     points: bool = False,
     per_class: int = 8,
     title: str | None = None,
+    cmap: str = "gray",
 ) -> Figure:
     """Samples of each class in a row, spread evenly over the samples it has.
 
@@ -54,11 +56,13 @@ def samples(
         Maximum number of samples of a class.
     title : str, optional
         Heading of the figure.
+    cmap : str, default="gray"
+        Colours of pictures; "gray_r" draws black on white.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Pictures in grey, lines through points, else each sample as a curve over its features.
+        Pictures, lines through points, else each sample as a curve over its features.
 
     Raises
     ------
@@ -89,7 +93,8 @@ def samples(
     above = 0.5 if heading else 0.1
     figure = new_figure(max(width * blocks * block, 3), max(width * pitch * high, 0.5) + above)
     axes = figure.subplots()
-    draw = place_image if image_shape is not None else _draw_path if points else _draw_curve
+    image = partial(place_image, cmap=cmap)
+    draw = image if image_shape is not None else _draw_path if points else _draw_curve
     finite = X[np.isfinite(X)]
     limits = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     words: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8, "color": DARK, "parse_math": False}
