@@ -18,4 +18,4 @@ def returned_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[
     figure.saved_for_gallery = True
     path = next(block_vars["image_path_iterator"])
     figure.savefig(path, dpi=110)
-    return figure_rst([path], gallery_conf["src_dir"])
+    return figure_rst([path], gallery_conf["src_dir"], figure.get_suptitle())

@@ -6,8 +6,8 @@ A text is a sum of topics, and a topic is a list of words. The factorisation of 
 """
 
 # %%
-# 1200 short texts from a small grammar. Each speaks about one or two of six topics; some words belong to
-# several ("bank", "cell", "season").
+# 1200 short texts of random words from six lists. Each text is about one or two of the six topics; some
+# words belong to several ("bank", "cell", "season").
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -41,26 +41,22 @@ vectorizer = TfidfVectorizer(stop_words=FILLER.split())
 X = vectorizer.fit_transform(texts)
 words = vectorizer.get_feature_names_out()
 model = LogSparseNMF(6, random_state=0).fit(X)
-print(f"{X.shape[0]} texts, {X.shape[1]} words, zeros in the topics: {np.mean(model.components_ == 0):.0%}")
+for number, part in enumerate(model.components_):
+    print(f"topic {number}: {', '.join(words[part.argsort()[::-1][:5]])}")
 
 # %%
-# Words with several meanings: "bank" belongs to money and to rivers, "spring" to rivers, biology and
-# kitchens. Without a weight for sparsity they are in all their topics. Sparse topics keep such a word where
-# it explains most: easier to read, but with fewer meanings per word.
+# Words with several meanings stay in all their topics: "bank" belongs to money and to rivers, "spring" to
+# rivers, biology and kitchens. Sparsity removes words that do not belong to a topic.
+for word in ("bank", "spring"):
+    topics = np.flatnonzero(model.components_[:, list(words).index(word)])
+    print(f"{word}: topics {', '.join(map(str, topics))}")
 plain = LogSparseNMF(6, alpha=0, beta=0, random_state=0).fit(X)
-for name, fit in {"alpha = 0": plain, "auto": model}.items():
-    for word in ("bank", "spring"):
-        weights = fit.components_[:, list(words).index(word)] / fit.components_.max(axis=1)
-        topics = [
-            f"{words[part.argmax()]} {weight:.2f}"
-            for part, weight in zip(fit.components_, weights, strict=True)
-            if weight > 0.05
-        ]
-        print(f"{name:9s} {word}: {', '.join(topics)}")
+listed = np.array([[word in text.split() for word in words] for text in TOPICS.values()])
+for name, found in {"alpha = 0": plain.components_, "auto": model.components_, "the lists": listed}.items():
+    print(f"{name:9s} {np.mean(found == 0):.0%} zeros")
 
 # %%
-# The largest code of a text tells its main topic. How many of the texts on a single topic are put together
-# rightly?
+# The largest code of a text tells its main topic. For how many of the texts on a single topic is it right?
 single = np.array([len(topics) == 1 for topics in about])
 truth = [topics[0] for topics in about if len(topics) == 1]
 accuracy = metrics.clustering_accuracy(truth, model.embedding_[single].argmax(axis=1))
@@ -70,8 +66,7 @@ print(f"{accuracy:.1%} of {single.sum()} texts")
 # A new text is coded by the same topics.
 new = vectorizer.transform(["the boat on the lake", "a goal in the final", "bread with butter from the oven"])
 for text, code in zip(("boat", "goal", "bread"), model.transform(new), strict=True):
-    top = model.components_[code.argmax()].argsort()[::-1][:3]
-    print(f"{text}: topic of {', '.join(words[top])}")
+    print(f"{text}: topic {code.argmax()}")
 
 # %%
 # The six topics by their largest words.

@@ -2,13 +2,14 @@
 Single cells: types and programs
 ================================
 
-Counts of genes in single cells mix two things: what type a cell is, and what it is doing. A factorisation
-separates them into *programs*, lists of genes that go up together. AnnData objects are taken as they are.
+Counts of transcripts in single cells mix two things: what type a cell is, and what it is doing. A
+factorisation separates them into *programs*, lists of genes that go up together. AnnData objects
+(``pip install anndata``) can be fitted directly.
 """
 
 # %%
-# 900 cells of four types. Each type has genes of its own; cells of every type may also be dividing, which
-# is a program on top.
+# 900 simulated cells of four types, which are easy to tell apart. Each type has genes of its own; cells of
+# every type may also be dividing, which is a program on top.
 import anndata
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,7 +48,7 @@ per_cell = np.asarray(cells.X.sum(axis=1)).ravel()
 cells.X = (sp.diags_array(np.median(per_cell) / per_cell) @ cells.X).log1p().tocsr()
 
 # %%
-# Five programs: four types and cell division. ``top_features`` names their genes.
+# Five programs, since we know of four types and cell division. ``top_features`` names their genes.
 model = LogSparseNMF(5, random_state=0).fit(cells)
 for number, top in enumerate(model.top_features(6)):
     print(f"program {number}: {', '.join(top)}")
@@ -67,7 +68,7 @@ groups = [(name, state) for name in types for state in (False, True)]
 chosen = [(cells.obs["type"] == name) & (cells.obs["dividing"] == state) for name, state in groups]
 usage = np.array([model.embedding_[np.asarray(rows)].mean(axis=0) for rows in chosen])
 usage /= usage.max(axis=0)
-order = np.argsort([usage[::2, j].argmax() + 10 * (usage[1::2, j].min() > 0.5) for j in range(5)])
+order = usage.argmax(axis=0).argsort()  # by the group that uses a program most
 figure, axes = plt.subplots(figsize=(6.5, 4.4), layout="constrained")
 picture = axes.imshow(usage[:, order], cmap="viridis", aspect="auto", vmin=0)
 axes.set_yticks(range(8), [name + (", dividing" if state else "") for name, state in groups])

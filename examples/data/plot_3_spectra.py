@@ -2,7 +2,7 @@
 Spectra unmixed
 ===============
 
-Each pixel of a hyperspectral picture is a mixture: part soil, part tree, part water. A factorisation finds
+Pixels of a hyperspectral picture are mixtures: part soil, part tree, part water. A factorisation finds
 the spectra of the pure materials, and how much of each is in a pixel.
 """
 
@@ -20,7 +20,7 @@ wavelength = np.linspace(0.4, 0.9, 120)
 
 
 def bump(centre, width):
-    """A peak, or with a minus sign a dip, of a spectrum."""
+    """A peak of a spectrum."""
     return np.exp(-(((wavelength - centre) / width) ** 2))
 
 
@@ -38,11 +38,13 @@ shares = np.exp(6 * regions / regions.std())
 shares = (shares / shares.sum(axis=0)).reshape(3, -1)
 X = shares.T @ spectra
 X = np.maximum(X + 0.003 * rng.standard_normal(X.shape), 0)
+print(f"pixels with more than 99 % of one material: {np.mean(shares.max(axis=0) > 0.99):.0%}")
 
 # %%
-# Spectra have no zeros, so sparse *parts* would be wrong. `LogSparseNMF` sees that in a first fit and makes
-# the *codes* sparse instead: few materials per pixel. The angle to the true spectra, in radians, is what
-# people in this field report; 0 is perfect.
+# Without such pixels the spectra could not be told from their mixtures. `PlainNMF` finds mixtures even so:
+# many factorisations fit equally well. Spectra have no zeros, so sparse *parts* would be wrong.
+# `LogSparseNMF` sees that in a first fit and makes the *codes* sparse instead: few materials per pixel. The
+# angle to the true spectra, in radians, is what people in this field report; 0 is perfect.
 models = {
     "PlainNMF": PlainNMF(3, solver="cd", init="nndsvda", max_iter=2000, random_state=0).fit(X),
     "LogSparseNMF": LogSparseNMF(3, random_state=0).fit(X),
@@ -62,17 +64,16 @@ print(f"weights chosen: alpha {models['LogSparseNMF'].alpha_:.2g}, beta {models[
 found, codes = matched["LogSparseNMF"]
 figure, places = plt.subplots(3, 3, figsize=(9, 8), layout="constrained", height_ratios=(1.1, 1, 1))
 for j, material in enumerate(("soil", "tree", "water")):
-    places[0, j].plot(wavelength, found[j], linewidth=2.5, label="found")
+    places[0, j].plot(wavelength, found[j], linewidth=2.5, label="LogSparseNMF")
     places[0, j].plot(wavelength, true[j], "k--", linewidth=1, label="true")
-    places[0, j].plot(
-        wavelength, matched["PlainNMF"][0][j], color="0.7", linewidth=1, label="PlainNMF", zorder=0
-    )
+    places[0, j].plot(wavelength, matched["PlainNMF"][0][j], color="0.6", label="PlainNMF", zorder=0)
     places[0, j].set(title=material, xlabel="wavelength in μm", yticks=[], ylim=(0, None))
     places[1, j].imshow(shares[j].reshape(48, 48), cmap="viridis")
     places[2, j].imshow(codes[:, j].reshape(48, 48), cmap="viridis")
     for axes in places[1:, j]:
         axes.set(xticks=[], yticks=[])
 places[0, 0].legend()
+places[0, 0].set_ylabel("reflectance, unit norm")
 places[1, 0].set_ylabel("true share")
 places[2, 0].set_ylabel("found code")
 plt.show()

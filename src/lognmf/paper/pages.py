@@ -197,10 +197,9 @@ def label_free_tables(
     at = {(r.entry, r.name): r.scores for r in results}
     seeds = next(iter(results[0].scores.values())).seeds
     caption = (
-        f"Mean ± standard deviation over {seeds} seeds, in percent. λ was chosen without labels "
-        "(smallest normalised cut) with another seed, from the same number of values for every method that "
-        "has it; other parameters are the package's defaults, but LS-NMF and RLS-NMF have the paper's free "
-        "scale and random starts."
+        f"Mean ± standard deviation over {seeds} seeds, in percent. λ was chosen without labels, by the "
+        "neighbour graph, with another seed and from the same number of values for every method that has it. "
+        "The other weights are fixed; LS-NMF and RLS-NMF have free components and random starts."
     )
     tables = []
     for metric in metrics:
