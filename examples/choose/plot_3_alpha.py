@@ -22,9 +22,7 @@ models = {f"alpha = {model.alpha:g}": model for model in fits}
 models[f"auto ({auto.alpha_:.2g})"] = auto
 models = dict(sorted(models.items(), key=lambda one: one[1].alpha_))
 zeros = {name: np.mean(model.components_ == 0) for name, model in models.items()}
-errors = {
-    name: model.reconstruction_err_ / fits[0].reconstruction_err_ for name, model in models.items()
-}
+errors = {name: model.reconstruction_err_ / fits[0].reconstruction_err_ for name, model in models.items()}
 for name in models:
     print(f"{name:12s} zeros {zeros[name]:4.0%}, error {errors[name]:.3f} times that of alpha = 0")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_blobs
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, normalize
 from sklearn.utils.estimator_checks import check_clustering, parametrize_with_checks
@@ -165,7 +165,35 @@ class TestEstimator:
         assert capsys.readouterr().err.count("modularity") == 5
 
 
+def blobs(sizes, seed=0):
+    """Round clusters of these sizes, far apart, and which sample is of which."""
+    centres = [(5, 5), (15, 5), (5, 15), (15, 15)][: len(sizes)]
+    X, y = make_blobs(sizes, centers=np.array(centres), random_state=seed)
+    return np.maximum(X, 0), y
+
+
+@pytest.mark.parametrize("effort", ["quick", "grid"])
+@pytest.mark.parametrize("sizes", [(60, 60, 60), (150, 15, 15), (100, 100, 12)])
+def test_separated_clusters_of_any_size_are_found(sizes, effort):
+    """Modularity alone would split the large one and merge the small ones."""
+    X, y = blobs(sizes)
+    found = NMFClustering(3, effort=effort, random_state=0).fit(X)
+    assert metrics.clustering_accuracy(y, found.labels_) == 1
+
+
+def test_few_outliers_by_default():
+    digits = normalize(load_digits().data[:400])
+    model = NMFClustering(10, model="RLS-NMF", random_state=0).fit(digits).model_
+    assert model.is_outlier_.mean() < 0.05
+
+
 class TestNumberOfClusters:
+    @pytest.mark.parametrize("sizes", [(100, 100), (60, 60, 60), (150, 15, 15), (40, 40, 40, 40)])
+    def test_of_compact_clusters(self, sizes):
+        """Splitting them raises the modularity."""
+        clusterer = NMFClustering("auto", random_state=0).fit(blobs(sizes)[0])
+        assert clusterer.n_clusters_ == len(sizes)
+
     def test_is_that_of_the_most_modular_clustering(self, X):
         clusterer = NMFClustering("auto", random_state=0).fit(X)
         assert (clusterer.n_clusters_, clusterer.components_.shape) == (3, (3, 12))
@@ -190,7 +218,7 @@ class TestNumberOfClusters:
 
     def test_says_why(self, X, capsys):
         NMFClustering("auto", random_state=0, verbose=1).fit(X)
-        assert "3 clusters of the neighbour graph have modularity" in capsys.readouterr().err
+        assert "3 clusters are compact and far apart" in capsys.readouterr().err
 
     def test_other_words_are_refused(self, X):
         with pytest.raises(ValueError, match="n_clusters must be an integer >= 1 or \"auto\"; got 'many'"):

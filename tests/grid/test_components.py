@@ -31,6 +31,29 @@ def test_planted_number_is_found(by):
     assert best["stability"] > 0.99
 
 
+def test_a_part_that_explains_little_of_spectra_is_found(rng):
+    """Two of three spectra explain 99.5 % of the variance; the third one halves what is left."""
+    at = np.linspace(0, 1, 60)
+    spectra = [0.3 + 0.2 * at, 0.05 + 0.45 / (1 + np.exp(-(at - 0.15) / 0.02)), 0.01 + 0.08 * np.exp(-5 * at)]
+    X = rng.dirichlet(np.ones(3), 400) @ np.array(spectra) + 0.002 * rng.standard_normal((400, 60))
+    choice = choose_components(np.maximum(X, 0), range(1, 9), random_state=0)
+    assert choice.best == 3
+    assert choice.rows[1]["held_out_error"] < 0.05
+
+
+def test_errors_that_go_on_falling_tell_nothing_about_the_turn():
+    rows = [
+        {"k": k, "held_out_error": 1e-3 / 2**k, "above_best": 1e-3 / 2**k, "above_best_se": 0, "stability": 1}
+        for k in range(1, 9)
+    ]
+    assert RECOMMENDATIONS["held_out"](rows)[0] == 1
+
+
+def test_clusters_may_be_more_than_features(rng):
+    X = np.repeat(np.eye(2) * 10, 20, axis=0) + rng.random((40, 2))
+    assert choose_components(X, range(2, 6), by="modularity", random_state=0).best == 2
+
+
 def test_overfitting_shows_in_held_out_entries_only():
     rows = choose_components(planted(3, noise=1.0), range(1, 13), random_state=0).rows
     training, held_out = ([row[name] for row in rows] for name in ("training_error", "held_out_error"))
@@ -88,7 +111,8 @@ def test_the_graph_counts_clusters(by):
     choice = choose_components(X, range(2, 12), by=by, random_state=0)
     assert choice.best == 6
     assert "6 clusters" in choice.reason
-    assert set(choice.rows[0]) == {"k", "eigengap", by}
+    more = {"silhouette"} if by == "modularity" else set()
+    assert set(choice.rows[0]) == {"k", "eigengap", by} | more
 
 
 def test_eigengap_of_a_large_graph_is_the_same(monkeypatch):
@@ -187,9 +211,9 @@ def test_eigenvalues_of_a_large_graph_in_pieces(rng, monkeypatch):
     """Three pieces have the eigenvalue 1 three times, and the gap is after the third."""
     X = np.repeat(np.eye(3), 200, axis=0) * 100 + rng.random((600, 3))
     W = knn_graph(X, 5)
-    exact = graph_evidence.graph_evidence(W, [2, 3, 4], with_modularity=True, random_state=0)
+    exact = graph_evidence.graph_evidence(W, [2, 3, 4], random_state=0, X=X)
     monkeypatch.setattr(graph_evidence, "DENSE", 10)
     monkeypatch.setattr(graph_evidence, "LARGE", 10)
-    large = graph_evidence.graph_evidence(W, [2, 3, 4], with_modularity=True, random_state=0)
+    large = graph_evidence.graph_evidence(W, [2, 3, 4], random_state=0, X=X)
     np.testing.assert_allclose(large["eigengap"], exact["eigengap"], atol=2e-3)
     np.testing.assert_allclose(large["modularity"][1], exact["modularity"][1], atol=1e-9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import MODELS, LogSparseNMF, knn_graph, metrics, tune
+from lognmf import MODELS, LogSparseNMF, knn_graph, metrics, normalize, tune
 from lognmf.grid.select import CRITERIA, LOOKED_AT, select
 from lognmf.grid.tune import ITERATIONS, WEIGHTS, default_grid
 
@@ -26,8 +26,8 @@ def test_separated_groups_are_found_without_labels(name, X):
     tuned = tune(X, 3, model=name)
     assert metrics.clustering_accuracy(GROUPS, tuned.labels) == 1.0
     assert type(tuned.model) is MODELS[name]
-    expected = {n: WEIGHTS[n] for n in MODELS[name]._weights} | {"max_iter": ITERATIONS}
-    assert set(tuned.setting) == set(expected)
+    expected = {n: WEIGHTS[n] for n in MODELS[name]._weights if n != "gamma"} | {"max_iter": ITERATIONS}
+    assert set(tuned.setting) == set(expected) | ({"gamma"} if name == "RLS-NMF" else set())
     assert all(tuned.setting[n] in values for n, values in expected.items())
     limits = expected.pop("max_iter")
     count = int(np.prod([len(values) for values in expected.values()]))  # a third of them has all limits
@@ -80,18 +80,29 @@ def test_nothing_is_printed_unless_asked(X, capsys):
     assert "1 of 1 fits" in capsys.readouterr().err
 
 
+def test_outliers_are_few_where_none_was_made(rng):
+    """Clusters say nothing about gamma: it follows from the residuals of the chosen fit."""
+    topics, shares = rng.dirichlet(np.full(60, 0.1), 5), rng.dirichlet(np.full(5, 0.3), 200)
+    X = normalize(rng.poisson(200 * shares @ topics).astype(float))
+    X[3] = normalize(rng.random((1, 60)))
+    tuned = tune(X, 5, model="RLS-NMF", grid={"lam": [0.1, 10.0], "max_iter": [10, 30]}, seeds=[0])
+    assert tuned.model.gamma == tuned.setting["gamma"] < 10
+    assert tuned.model.is_outlier_[3]
+    assert tuned.model.is_outlier_.sum() < 20
+    given = tune(X, 5, model=MODELS["RLS-NMF"](gamma=0.7), grid={"lam": [0.1, 1.0]}, seeds=[0], max_iter=5)
+    assert given.model.gamma == given.setting["gamma"] == 0.7
+
+
 def test_default_grid():
     assert default_grid(MODELS["RLS-NMF"](init="spectral")) == {
         "alpha": (0.001, 0.01, 0.1),
         "beta": (0.001, 0.01, 0.1),
-        "gamma": (0.3, 1.0),
         "lam": (0.01, 0.1, 1.0, 10.0, 100.0),
         "max_iter": (0, 10, 30, 100, 300),
     }
     assert default_grid(MODELS["LS-NMF"](init="random")) == {n: WEIGHTS[n] for n in ("alpha", "beta", "lam")}
     assert default_grid(MODELS["RLS-NMF"](init="spectral"), fixed=("lam", "alpha")) == {
         "beta": WEIGHTS["beta"],
-        "gamma": (0.3, 1.0),
         "max_iter": ITERATIONS,
     }
     assert default_grid(MODELS["ONMF"]()) == {}

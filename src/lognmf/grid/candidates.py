@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
@@ -21,8 +22,9 @@ from lognmf.core.matrices import stored_values
 from lognmf.core.parallel import limited
 from lognmf.core.starts import krylov_svd
 from lognmf.graph import Graphs
-from lognmf.models.starts import NEIGHBOURS, near_clusters, spectral_clusters
+from lognmf.models.starts import NEIGHBOURS, TINY_PIECE, near_clusters, spectral_clusters
 from lognmf.models.validation import Samples
+from lognmf.models.weights import usual_gamma
 from lognmf.neighbours import distinct_rows
 from lognmf.progress import say, stage
 
@@ -124,8 +126,19 @@ class Candidates:
 
     @property
     def best(self) -> Clustering:
-        """The one of largest modularity."""
-        return max(self.found, key=lambda one: one.modularity)
+        """The one of largest modularity; of a graph in just so many pieces, one that cuts none of them.
+
+        Modularity alone would split a large piece and merge small ones.
+        """
+        whole = [one for one in self.found if one.normalized_cut <= _ROUNDING]
+        pieces = whole if whole and self._pieces() == self.n_clusters else self.found
+        return max(pieces, key=lambda one: one.modularity)
+
+    def _pieces(self) -> int:
+        """Connected pieces of the graph, without tiny ones."""
+        _, piece = connected_components(self.graphs.knn(self.n_neighbors), directed=False)
+        least = TINY_PIECE * len(piece) / self.n_clusters
+        return int((np.bincount(piece) >= least).sum())
 
     def add_families(self, seed: int) -> None:
         """Add a clustering of every family, as long as there is time; at least one."""
@@ -175,8 +188,13 @@ def _in_order_of_appearance(labels: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(first))[group]
 
 
-def fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clustering) -> Any:
-    """The model, fitted from a clustering: few updates keep the codes near it."""
+def fit_from(
+    estimator: Any, samples: Samples, graphs: Graphs, found: Clustering, *, choose_gamma: bool = False
+) -> Any:
+    """The model, fitted from a clustering: few updates keep the codes near it.
+
+    With ``choose_gamma`` a second fit has the gamma that follows from the residuals of the first.
+    """
     model = clone(estimator).set_params(random_state=found.seed)
     U, V = near_clusters(graphs.X, found.labels, model.n_components)
     given = {"V0": V}
@@ -184,4 +202,7 @@ def fit_from(estimator: Any, samples: Samples, graphs: Graphs, found: Clustering
         given["U0"] = U
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is not meant to converge
-        return model._fit(samples, given, graphs=graphs)
+        model._fit(samples, dict(given), graphs=graphs)
+        if choose_gamma:
+            model.set_params(gamma=usual_gamma(model, samples.data))._fit(samples, given, graphs=graphs)
+        return model

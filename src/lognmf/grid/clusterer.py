@@ -27,6 +27,7 @@ from lognmf.grid.vote import alike, vote
 from lognmf.models.readable import Readable
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, check_graph_parameters, check_samples, read_samples
+from lognmf.models.weights import WITHOUT
 from lognmf.neighbours import distinct_rows
 from lognmf.parameters import (
     check_choice,
@@ -41,8 +42,8 @@ UPDATES = 10
 """Updates of a named model from the best clustering."""
 
 _WEIGHTS = {"alpha": 0.01, "beta": 0.001, "lam": 1.0, "solver": "mu", "max_iter": UPDATES}
-SETTINGS = {"LS-NMF": _WEIGHTS, "RLS-NMF": {**_WEIGHTS, "gamma": 1.0}}
-"""Parameters of a model given by its name, for samples of unit norm; other names have ``max_iter`` alone."""
+SETTINGS = {"LS-NMF": _WEIGHTS, "RLS-NMF": {**_WEIGHTS, "gamma": WITHOUT["gamma"]}}
+"""Parameters of a model given by name; others have ``max_iter`` alone. Its gamma follows from residuals."""
 
 AUTO = "auto"
 """The number of clusters is to be chosen."""
@@ -58,15 +59,16 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
     """Clusters of the samples, chosen without labels, and a nonnegative factorisation that goes with them.
 
     The samples are clustered by spectral clustering of three neighbour graphs, and by k-means in the space of
-    the leading singular vectors; the clustering of largest modularity on the neighbour graph wins. The model
+    the leading singular vectors; the clustering of largest modularity on the neighbour graph wins, or that
+    which cuts no edge where the graph has just as many pieces as there are to be clusters. The model
     is then fitted from it, and k-means on its codes takes its place if it has the larger modularity and is no
     worse in normalised cut and balance. With ``effort="grid"`` so do the fits of a whole grid of weights.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=8
-        Number of clusters, and of components of the model. "auto": from 2 to 30, the smallest whose spectral
-        clustering is about as modular as any; a guess, as `choose_components` with ``by="modularity"``.
+        Number of clusters, and of components of the model. "auto": a guess from 2 to 30, that of
+        `choose_components` with ``by="modularity"``.
     model : estimator, or a name in `MODELS`, default="LS-NMF"
         The factorisation. An estimator is fitted with its own parameters, but for ``n_components`` and
         ``random_state``; a name stands for ten updates with weights that suit samples of unit norm.
@@ -217,14 +219,14 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         for seed in seeds:
             candidates.add_families(seed)
         chosen = candidates.best
-        self.model_ = fit_from(estimator, samples, graphs, chosen)
-        name = "codes of a fit from the best"
-        refined = candidates.add(
-            name, chosen.seed, cluster(self.model_.embedding_, k, random_state=chosen.seed)
-        )
+        robust = isinstance(self.model, str) and hasattr(estimator, "gamma")
+        self.model_ = fit_from(estimator, samples, graphs, chosen, choose_gamma=robust)
+        labels = cluster(self.model_.embedding_, k, random_state=chosen.seed)
+        refined = candidates.add("codes of a fit from the best", chosen.seed, labels)
         if refined.refines(chosen):
             chosen = refined
         if self.effort == "grid":
+            estimator.set_params(**({"gamma": "auto"} if robust else {}))
             chosen = self._try_grid(candidates, estimator, samples, seeds, chosen)
 
         self.labels_ = numbered_by_parts(chosen.labels, self.model_.embedding_)
@@ -312,7 +314,7 @@ class NMFClustering(Readable, ClusterMixin, BaseEstimator):
         if not ks:
             return 1
         with stage("choosing the number of clusters"):
-            best, reason = most_modular(graphs.knn(n_neighbors), ks, seed)
+            best, reason = most_modular(graphs.X, graphs.knn(n_neighbors), ks, seed)
         say(reason)
         return best
 

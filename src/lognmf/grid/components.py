@@ -94,21 +94,23 @@ def choose_components(
     the held-out entries, and every fold finds it; a part that follows noise does neither.
 
     The number of components is not the number of clusters: samples of one cluster may need several parts, and
-    clusters may share parts. For clusters use ``by="modularity"``, and take it for a guess: it finds 10 for
+    clusters may share parts. For clusters use ``by="modularity"``, and treat it as a guess: it finds 10 for
     the digits and for the ten persons of JAFFE, 9 for Semeion (10), 17 for COIL20 (20), but 18 for ORL (40),
     whose faces form fewer groups in the neighbour graph than there are persons, and 18 for the BBC news (5).
+    It finds clusters also in noise.
 
     Parameters
     ----------
     X : array-like, sparse matrix or torch tensor of shape (n, p)
         Samples in rows, nonnegative; NaN marks a missing entry. The work is done by NumPy, in float64.
     ks : iterable of int
-        Numbers to try, from 1 to min(n, p); a range such as ``range(2, 21)`` is best.
+        Numbers to try, from 1 to min(n, p), for clusters to n; a range such as ``range(2, 21)`` is best.
     by : {"held_out", "stability", "modularity", "eigengap"}, default="held_out"
         What the recommendation goes by. "held_out": the smallest k whose error of held-out entries is not
         clearly above the smallest. "stability": the largest k on whose parts the folds agree as well as on
         any. "modularity": the smallest k whose spectral clustering of the graph of 5 neighbours is about as
-        modular as any. "eigengap": the k after which the eigenvalues of that graph drop most, which was
+        modular as any; but where clusters are compact and far apart (mean silhouette of at least 0.5), the k
+        with the largest silhouette. "eigengap": the k after which the eigenvalues of that graph drop most, which was
         right less often. The last two are about clusters, and fit no factorisation.
     n_folds : int, default=5
         Number of sets of held-out entries, from 2 to 20.
@@ -156,7 +158,7 @@ def choose_components(
     check_flag("robust", robust)
     check_random_state(random_state)
     data = _check_data(X)
-    ks = check_ks(ks, min(data.shape))
+    ks = check_ks(ks, data.shape[0] if by in ("modularity", "eigengap") else min(data.shape))
     with printed(verbose):
         return _chosen(data, ks, by, n_folds, robust, random_state, on_batch)
 
@@ -175,7 +177,8 @@ def _chosen(
     X, missing = _plain(data)
     W = Graphs(X).knn(NEIGHBOURS)
     with stage("clustering the neighbour graph"):
-        by_graph = graph_evidence(W, ks, with_modularity=by == "modularity", random_state=random_state)
+        judged = X if by == "modularity" else None
+        by_graph = graph_evidence(W, ks, random_state=random_state, X=judged)
     columns: dict[str, Any] = {"k": ks, **by_graph}
     n_outliers = 0
     if by in ("held_out", "stability"):
@@ -206,9 +209,9 @@ def _path(
     return fits[::-1]
 
 
-def most_modular(W: sp.csr_array, ks: Sequence[int], random_state: Any) -> tuple[int, str]:
-    """The number of clusters that ``by="modularity"`` recommends for the graph ``W`` (n, n), and why."""
-    columns = {"k": ks, **graph_evidence(W, ks, with_modularity=True, random_state=random_state)}
+def most_modular(X: Any, W: sp.csr_array, ks: Sequence[int], random_state: Any) -> tuple[int, str]:
+    """The number of clusters that ``by="modularity"`` recommends for samples with this graph, and why."""
+    columns = {"k": ks, **graph_evidence(W, ks, random_state=random_state, X=X)}
     return RECOMMENDATIONS["modularity"](_rows(columns))
 
 
@@ -233,8 +236,8 @@ def check_ks(ks: Any, most: int) -> list[int]:
         raise ValueError(msg)
     if max(ks) > most:
         msg = (
-            f"ks must not exceed {most}, the smaller of the numbers of samples and features; "
-            f"got {max(ks)}: leave out larger ones."
+            f"ks must not exceed {most}, the number of samples or, for components, of features if that is "
+            f"smaller; got {max(ks)}: leave out larger ones."
         )
         raise ValueError(msg)
     return sorted({int(k) for k in ks})

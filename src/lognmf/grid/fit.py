@@ -63,8 +63,12 @@ class GridResult:
 
     def model(self, i: int) -> Any:
         """The fitted estimator of row ``i``: that one setting is fitted again, alone."""
+        return self._fitted(i)
+
+    def _fitted(self, i: int, **changed: Any) -> Any:
+        """The fitted estimator of row ``i``, with some parameters changed."""
         setting, seed = self._pairs[i]
-        model = clone(self._estimator).set_params(**setting)
+        model = clone(self._estimator).set_params(**setting | changed)
         model.random_state = seed
         model._fit(self._samples, graphs=self._graphs)
         return model

@@ -1,4 +1,4 @@
-"""What the neighbour graph says about the number of clusters: eigengaps, and modularity of clusterings."""
+"""What speaks for a number of clusters: gaps between eigenvalues of the neighbour graph, and clusterings of it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from sklearn.metrics import pairwise_distances, silhouette_score
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering.kmeans import cluster
+from lognmf.core.arrays import Matrix
+from lognmf.core.matrices import on_cpu, rows_of
 from lognmf.core.parallel import limited
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.metrics import modularity
@@ -23,29 +26,50 @@ DENSE = 2000
 STARTS = 3
 """Starts of k-means for each number of clusters."""
 
+MEASURED = 1000
+"""Maximum number of samples whose silhouettes are averaged."""
+
 
 def graph_evidence(
-    W: sp.csr_array, ks: Sequence[int], *, with_modularity: bool, random_state: Any
+    W: sp.csr_array, ks: Sequence[int], *, random_state: Any, X: Matrix | None = None
 ) -> dict[str, list[float]]:
-    """Columns ``eigengap``, ``λ_k − λ_{k+1}`` of the random walk on ``W`` (n, n), and ``modularity``.
+    """Column ``eigengap``, ``λ_k − λ_{k+1}`` of the random walk on ``W`` (n, n), and two of clusterings of ``X``.
 
-    The latter, if asked for, is that of the spectral clustering into k clusters. Gaps beyond the last
-    eigenvalue are NaN.
+    These are ``modularity`` and ``silhouette`` of the spectral clustering into k clusters. Gaps beyond
+    the last eigenvalue are NaN.
     """
     values, vectors = _leading(W, min(max(ks) + 1, W.shape[0]))
     gaps = np.full(max(ks), np.nan)
     gaps[: max(len(values) - 1, 0)] = -np.diff(values)
     columns = {"eigengap": [float(gaps[k - 1]) for k in ks]}
-    if with_modularity:
-        columns["modularity"] = [_modularity(W, vectors, k, random_state) for k in ks]
+    if X is not None:
+        # NaN without k eigenvectors.
+        found = [_clustering(vectors, k, random_state) if k <= vectors.shape[1] else None for k in ks]
+        columns["modularity"] = [np.nan if labels is None else modularity(W, labels) for labels in found]
+        columns["silhouette"] = _silhouettes(X, found)
     return columns
 
 
-def _modularity(W: sp.csr_array, vectors: np.ndarray, k: int, random_state: Any) -> float:
-    """Modularity of a spectral clustering into k clusters; NaN without k eigenvectors."""
-    if vectors.shape[1] < k:
-        return np.nan
-    return modularity(W, cluster(normalize(vectors[:, :k]), k, random_state=random_state, n_init=STARTS))
+def _clustering(vectors: np.ndarray, k: int, random_state: Any) -> np.ndarray:
+    """Spectral clustering into k clusters."""
+    return cluster(normalize(vectors[:, :k]), k, random_state=random_state, n_init=STARTS)
+
+
+def _silhouettes(X: Matrix, clusterings: Sequence[np.ndarray | None]) -> list[float]:
+    """Mean silhouette of some samples under each clustering; NaN where it is not defined."""
+    n = X.shape[0]
+    some = np.sort(np.random.default_rng(0).permutation(n)[:MEASURED])
+    rows = on_cpu(rows_of(X, some))
+    with limited():
+        distances = pairwise_distances(rows / (abs(rows).max() or 1.0))
+    np.fill_diagonal(distances, 0)
+    shown = [None if labels is None else labels[some] for labels in clusterings]
+    return [
+        float(silhouette_score(distances, labels, metric="precomputed"))
+        if labels is not None and 1 < len(np.unique(labels)) < len(some)
+        else np.nan
+        for labels in shown
+    ]
 
 
 def _leading(W: sp.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:

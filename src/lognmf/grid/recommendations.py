@@ -10,8 +10,14 @@ Rows = list[dict[str, float]]
 NEGLIGIBLE = 0.05
 """What a smaller k may explain less than the best one, as a share of what a component explains on average."""
 
+MANY_TIMES = 1.5
+"""But not if its error is more than this multiple of the smallest, and the curve is flat from some k on."""
+
 AS_MODULAR = 0.01
 """How far below the largest modularity a clustering still counts as good as the best."""
+
+COMPACT = 0.5
+"""Mean silhouette from which clusters count as compact and far apart (Kaufman and Rousseeuw 1990)."""
 
 AGREEMENT = 0.02
 """How far below the best stability a k still counts as stable."""
@@ -21,7 +27,9 @@ def _by_held_out(rows: Rows) -> tuple[int, str]:
     """The smallest k whose error is not clearly above the smallest."""
     least = min(rows, key=lambda row: row["held_out_error"])
     slack = NEGLIGIBLE * max(0.0, 1 - least["held_out_error"]) / least["k"]
-    best = next(row for row in rows if row["above_best"] <= max(row["above_best_se"], slack))
+    best = _unless_a_few_more_help(
+        rows, next(i for i, row in enumerate(rows) if row["above_best"] <= max(row["above_best_se"], slack))
+    )
     k, error = int(best["k"]), best["held_out_error"]
     said = f"{k} components leave {error:.3g} of the variance of held-out entries unexplained"
     if best is least:
@@ -29,6 +37,17 @@ def _by_held_out(rows: Rows) -> tuple[int, str]:
     else:
         said += f"; the least is {least['held_out_error']:.3g} with {least['k']}, not clearly better."
     return k, f"{said} {_folds_agree(best['stability'])}{_edge(k, rows)}"
+
+
+def _unless_a_few_more_help(rows: Rows, first: int) -> dict[str, float]:
+    """Row ``first``, or the one where the curve turns flat if that has a fraction of the error.
+
+    Where little noise is, as in spectra, all but one part may explain 99.5 % of the variance. A curve that
+    goes on falling tells nothing; flat means at least as many numbers tried after the turn as before it.
+    """
+    errors = [row["held_out_error"] for row in rows]
+    turn = next(i for i, error in enumerate(errors) if error <= MANY_TIMES * min(errors))
+    return rows[turn if first < turn and turn - first <= len(rows) - 1 - turn else first]
 
 
 def _by_stability(rows: Rows) -> tuple[int, str]:
@@ -42,8 +61,16 @@ def _by_stability(rows: Rows) -> tuple[int, str]:
 
 
 def _by_modularity(rows: Rows) -> tuple[int, str]:
-    """The smallest k whose clustering is about as modular as any."""
+    """The smallest k whose clustering is about as modular as any; of compact clusters, as far apart as any.
+
+    Splitting a compact cluster raises the modularity: within it, too, a sample's neighbours are near.
+    """
     known = _known(rows, "modularity")
+    apart = max(known, key=lambda row: np.nan_to_num(row["silhouette"], nan=-1.0))
+    if apart["silhouette"] >= COMPACT:
+        k = int(apart["k"])
+        said = f"{k} clusters are compact and far apart: their mean silhouette, {apart['silhouette']:.2f}, is"
+        return k, f"{said} the largest of all.{_edge(k, rows)}"
     most = max(known, key=lambda row: row["modularity"])
     best = next(row for row in known if row["modularity"] >= most["modularity"] - AS_MODULAR)
     k = int(best["k"])

@@ -20,16 +20,16 @@ from lognmf.grid.fit import Choose, all_at_once, fit_rounds
 from lognmf.grid.plan import Pair, check_model
 from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
 from lognmf.models.identity import key_of
+from lognmf.models.weights import AUTO, WITHOUT, usual_gamma
 from lognmf.parameters import check_choice
 from lognmf.progress import OnBatch, printed
 
 WEIGHTS = {
     "alpha": (0.001, 0.01, 0.1),
     "beta": (0.001, 0.01, 0.1),
-    "gamma": (0.3, 1.0),
     "lam": (0.01, 0.1, 1.0, 10.0, 100.0),
 }
-"""Values tried for each weight, for samples of unit norm."""
+"""Values tried for each weight, for samples of unit norm. Clusters say nothing about gamma."""
 
 ITERATIONS = (0, 10, 30, 100, 300)
 """Numbers of iterations tried from the spectral start. 0 keeps the start itself: for some data, such as faces
@@ -38,8 +38,9 @@ in changing light, every update makes the clustering worse."""
 FEW_ITERATIONS, SHARE = 30, 1 / 3
 """After so many iterations only this share of the default grid's weights, the best, goes on to more."""
 
-FOR_CLUSTERS: dict[str, Any] = {"alpha": 0.01, "beta": 0.001, "gamma": 1.0, "solver": "mu"}
-"""What takes the place of "auto" where a grid leaves it: a few updates from the start keep its clusters."""
+FOR_CLUSTERS: dict[str, Any] = {"alpha": 0.01, "beta": 0.001, "gamma": WITHOUT["gamma"], "solver": "mu"}
+"""What takes the place of "auto" where a grid leaves it: a few updates from the start keep its clusters. There
+are no outliers in the fits of a grid; gamma follows from the residuals of the chosen one."""
 
 GRAPH_WEIGHT = 0.1
 """lam of a model that is given by its name, where a grid leaves it."""
@@ -108,7 +109,9 @@ def tune(
 
     Every setting of a grid is fitted from every seed. The samples are clustered by k-means on
     the codes, and the clusterings are judged on the neighbour graph of the samples. Of the default grid from
-    the spectral start, only the best third of the weights after 30 iterations goes on to more.
+    the spectral start, only the best third of the weights after 30 iterations goes on to more. Weights are
+    chosen for clusters: for sparse parts use `LogSparseNMF` with its defaults. ``gamma="auto"`` has no effect
+    on the choice; it follows from the residuals of the chosen fit.
 
     Parameters
     ----------
@@ -163,6 +166,7 @@ def tune(
     """
     check_choice("by", by, CRITERIA)
     estimator = check_model(model, max_iter, None).set_params(n_components=n_components, init=init)
+    robust = getattr(estimator, "gamma", None) == AUTO and "gamma" not in _names(grid)
     estimator.set_params(**_for_clusters(estimator, named=isinstance(model, str)))
     choose = _best_third(by) if grid is None else all_at_once
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid
@@ -180,9 +184,12 @@ def tune(
                 "ignore", ConvergenceWarning
             )  # its number of iterations is part of the setting
             fitted = result.model(best)
+            if robust:
+                fitted = result._fitted(best, gamma=usual_gamma(fitted, result._samples.data))
     clusters = to_numpy(kmeans(fitted.embedding_[:, None, :], n_clusters, seed=result.rows[best]["seed"]))
     labels = numbered_by_parts(clusters[:, 0], fitted.embedding_)
-    return Tuned(fitted, choice.setting, choice.score, choice, result.rows, labels, by, grid)
+    setting = choice.setting | ({"gamma": fitted.gamma} if robust else {})
+    return Tuned(fitted, setting, choice.score, choice, result.rows, labels, by, grid)
 
 
 def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[float, ...]]:
@@ -239,9 +246,13 @@ def _for_clusters(estimator: Any, *, named: bool) -> dict[str, Any]:
     return chosen | ({"lam": GRAPH_WEIGHT} if named and given.get("lam") == 0 else {})
 
 
+def _names(grid: Any) -> set[str]:
+    """The parameters in a grid."""
+    return set().union(*([grid] if isinstance(grid, Mapping) else grid or [()]))
+
+
 def _check_iterations(grid: Any, max_iter: int | None) -> None:
     """Refuse a max_iter that is given twice."""
-    parts = [grid] if isinstance(grid, Mapping) else grid
-    if max_iter is not None and any("max_iter" in part for part in parts):
+    if max_iter is not None and "max_iter" in _names(grid):
         msg = f"max_iter is given, {max_iter}, and in the grid too: leave one of them out."
         raise ValueError(msg)

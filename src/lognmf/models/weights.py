@@ -15,9 +15,10 @@ from scipy.stats import gaussian_kde
 
 from lognmf.core.arrays import Array, Elsewhere, like, namespace, to_numpy, total
 from lognmf.core.rule import Solution, State
-from lognmf.core.terms import PENALTIES
+from lognmf.core.terms import PENALTIES, ROW_NORMS
 from lognmf.core.terms.protocol import degree_of
 from lognmf.core.terms.robust import kept_share
+from lognmf.models.sparsest import TRIALS, Search, share_of_zeros
 from lognmf.parameters import check_nonnegative
 from lognmf.progress import stage
 
@@ -30,25 +31,11 @@ WITHOUT = {"alpha": 0.0, "beta": 0.0, "gamma": 1e8}
 LOOSE, USUAL_TOL = 10.0, 1e-5
 """Fits on the way to a weight stop at this multiple of ``tol``, which has the usual value where it is 0."""
 
-TRIALS = 10
-"""Maximum number of weights tried."""
-
-ENOUGH = 0.9
-"""A weight is good enough if it uses this share of the error that is allowed."""
-
 DISTORTED = 0.8
 """Outliers have distorted a fit by much if without them gamma is less than this share of what it was."""
 
-PAYS = 0.5
-"""Penalties are at most this share of what the parts explain. A few large outliers may be most of the error,
-and a weight that 5 % of it allow would be more than all that parts can gain."""
-
-STEPS = (1.2, 4.0)
-"""Smallest and largest factor from one weight to the next."""
-
-ZERO, DENSE = 1e-3, 0.05
-"""Entries below the first share of the largest of their part are zeros; parts with fewer of them than
-the second share are dense."""
+DENSE = 0.05
+"""Parts with a smaller share of zeros are dense."""
 
 SPREADS = 3.0
 """Residuals are usual up to this many spreads above their median."""
@@ -211,10 +198,9 @@ class Weights:
         explained = np.maximum(_without_parts(problem, U, found.factors.V) - found.data_term, 0)
         share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
         spare = share * np.minimum(found.data_term, explained)
-        with stage(f"choosing {' and '.join(sides)}", TRIALS, "fits", at_most=True) as search:
-            state, weight = sparsest(
-                fit, found, values, chosen, sparsity, spare, explained, loose, search.move
-            )
+        with stage(f"choosing {' and '.join(sides)}", 2 * TRIALS, "fits", at_most=True) as shown:
+            search = Search(fit, values, chosen, found.data_term, spare, explained, shown.move)
+            state, weight = search.sparsest(found.handed_over(), sparsity, loose, loose / LOOSE)
         values |= {name: side * weight for name, side in chosen.items()}
         return state
 
@@ -246,6 +232,13 @@ def outlier_weights(problem: Any, residuals: np.ndarray) -> np.ndarray:
     return np.array([outlier_weight(problem.fit.row_norm, limit) for limit in limits])
 
 
+def usual_gamma(model: Any, data: Any) -> float:
+    """Gamma such that usual residuals of a robust ``model``, fitted to ``data`` without outliers, are none."""
+    norm = float(np.sqrt(np.mean(to_numpy(data.squared_norms)))) / model.scale_
+    limit = usual_residual(to_numpy(model.residual_norm_) / model.scale_, norm)
+    return outlier_weight(ROW_NORMS[model.row_norm](), limit)
+
+
 def outlier_weight(row_norm: Any, limit: float) -> float:
     """The least gamma at which a residual of norm ``limit`` (``> 0``) is no outlier."""
     low, high = limit, (1 + limit) ** 2
@@ -262,9 +255,7 @@ def sides_of(U: Array) -> dict[str, np.ndarray]:
     Parts of pictures, texts and counts have zeros without any penalty. Spectra have none: there
     sparse codes, few substances in each sample, make the parts pure.
     """
-    xp = namespace(U)
-    zeros = ZERO * xp.max(U, axis=0, keepdims=True) >= U
-    parts = to_numpy(xp.mean(xp.astype(zeros, xp.float64), axis=(0, 2))) >= DENSE
+    parts = share_of_zeros(U) >= DENSE
     return {"alpha": parts.astype(float), "beta": 1.0 - parts}
 
 
@@ -288,63 +279,3 @@ def _cost(penalty: str, F: Array, pattern: Array) -> np.ndarray:
     """The penalty of a factor of every setting, with weight 1."""
     value = PENALTIES[penalty](like(np.ones(F.shape[1]), pattern)).value
     return F.total(value) if isinstance(F, Elsewhere) else to_numpy(value(F))
-
-
-def sparsest(
-    fit: Fit,
-    plain: Found,
-    weights: Mapping[str, np.ndarray],
-    sides: Mapping[str, np.ndarray],
-    sparsity: np.ndarray,
-    spare: np.ndarray,
-    explained: np.ndarray,
-    tol: float,
-    tell: Callable[[int], None] = lambda _: None,
-) -> tuple[State, np.ndarray]:
-    """The largest weight (B,) for which the data term rises by at most ``spare`` (B,), and factors near it.
-
-    ``sides`` says by 1 which of alpha and beta it is. ``sparsity`` is that penalty of the plain fit with
-    weight 1. Going down from that fit, the data term cannot rise by more than weight · sparsity: this
-    gives the first value. Each fit starts where the last good one ended. ``tell`` gets the number of fits.
-    Parts must also pay: beyond a share of what they explain (B,), no parts at all are the best fit.
-    """
-    state, base = plain.handed_over(), plain.data_term
-    low, high = np.zeros_like(base), np.full_like(base, np.inf)
-    low_cost, high_cost = np.zeros_like(base), np.full_like(base, np.inf)
-    weight = spare / np.where(sparsity > 0, sparsity, np.inf)
-    running = np.flatnonzero(weight > 0)
-    for trial in range(1, TRIALS + 1):
-        if not running.size:
-            break
-        tried = {**weights, **{name: side * weight for name, side in sides.items()}}
-        tried = {name: values[running] for name, values in tried.items()}
-        ended = fit(state.take(running), tried, tol)
-        found, objective = ended.found(), ended.solution.objective
-        del ended  # its memory is needed
-        cost = found.data_term - base[running]
-        pays = objective - found.data_term <= PAYS * (explained[running] - cost)
-        good = (cost <= spare[running]) & pays
-        better, worse = running[good], running[~good]
-        state = state.replaced(better, found.factors.take(np.flatnonzero(good)))
-        low[better], low_cost[better] = weight[better], cost[good]
-        high[worse], high_cost[worse] = weight[worse], np.maximum(cost[~good], spare[worse])
-        del found
-        weight = _next_weight(spare, low, low_cost, high, high_cost)
-        unfinished = (low_cost < ENOUGH * spare) & (high > STEPS[0] ** 0.25 * low)
-        running = running[unfinished[running]]
-        tell(trial)
-    return state, low
-
-
-def _next_weight(
-    spare: np.ndarray, low: np.ndarray, low_cost: np.ndarray, high: np.ndarray, high_cost: np.ndarray
-) -> np.ndarray:
-    """Between the bounds, as if the cost were a power of the weight; beyond the lower without an upper."""
-    tiny = np.finfo(float).tiny
-    lowest = np.maximum(low_cost, 1e-9 * spare) + tiny
-    onward = low * np.clip((spare / lowest) ** 0.7, *STEPS)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.log(0.95 * spare / lowest) / np.log(high_cost / lowest)
-        between = low * (high / low) ** np.clip(share, 0.2, 0.8)
-    between = np.where(low > 0, between, high / STEPS[1])
-    return np.where(np.isinf(high), onward, between)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ TITLES = {
     "held_out": "Error of held-out entries, lower is better",
     "stability": "Stability of the parts, higher is better",
     "modularity": "Modularity of the clusters, higher is better",
+    "silhouette": "Silhouette of the clusters, higher is better",
     "eigengap": "Gap of the neighbour graph, a hint at clusters",
 }
 
@@ -56,7 +58,9 @@ def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out
     for name, axes in zip(shown, places, strict=True):
         axes.axvline(best, color=_MARK, linewidth=6, alpha=0.25, zorder=0)
         _DRAW[name](axes, ks, {column: [row[column] for row in rows] for column in rows[0]})
-        axes.set_xlabel("number of " + ("clusters" if name in ("modularity", "eigengap") else "components"))
+        axes.set_xlabel(
+            "number of " + ("clusters" if name in ("modularity", "silhouette", "eigengap") else "components")
+        )
         axes.locator_params(axis="x", integer=True)
     top = by == "held_out"  # errors fall, the others rise: the number stands where no curve is
     where: Any = {"xycoords": ("data", "axes fraction"), "xytext": (5, -4 if top else 4)}
@@ -88,10 +92,10 @@ def _stability(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
     axes.set_ylim(top=1.02)
 
 
-def _modularity(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
-    """Modularity of a clustering into k clusters."""
-    axes.plot(ks, columns["modularity"], color=ACCENT, marker="o", markersize=4, linewidth=1.8)
-    axes.set_ylabel("modularity")
+def _of_clusters(name: str, axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
+    """A score of the clustering into k clusters."""
+    axes.plot(ks, columns[name], color=ACCENT, marker="o", markersize=4, linewidth=1.8)
+    axes.set_ylabel(name)
 
 
 def _eigengap(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
@@ -101,4 +105,10 @@ def _eigengap(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
     axes.set_ylabel("λₖ − λₖ₊₁")
 
 
-_DRAW = {"held_out": _held_out, "stability": _stability, "modularity": _modularity, "eigengap": _eigengap}
+_DRAW = {
+    "held_out": _held_out,
+    "stability": _stability,
+    "modularity": partial(_of_clusters, "modularity"),
+    "silhouette": partial(_of_clusters, "silhouette"),
+    "eigengap": _eigengap,
+}
