@@ -43,7 +43,14 @@ def main():
         REPRODUCTION / "differences.md": differences(words, text, kinds, listed, served),
     }
     for path, paragraphs in pages.items():
-        path.write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8")
+        path.write_text("\n\n".join(map(unbroken, paragraphs)) + "\n", encoding="utf-8")
+
+
+def unbroken(paragraph):
+    """A table whose pairs of numbers stay in one line."""
+    if not paragraph.startswith("|"):
+        return paragraph
+    return paragraph.replace(" / ", "\u00a0/\u00a0").replace(" ± ", "\u00a0±\u00a0")
 
 
 def take(source):
@@ -195,6 +202,10 @@ def findings(words, text, kinds):
     yield text["story"]
     yield label_free("table1", CONTESTANTS)
     yield text["story, tests"]
+    first = label_free_winners()
+    yield text["ranking"].format(rows=sum(first.values()))
+    rows = [[name, f"{mean:.1f}", str(first[name] or "–")] for mean, name in label_free_means()]
+    yield table(["method", "mean accuracy", "highest in"], rows)
     yield "## What differs, and why"
     yield text["differences"].format(**numbers_of(kinds))
     yield "\n".join(
@@ -249,10 +260,7 @@ def in_short(text):
     yield text["led"].format(ours=led(ours), paper=led(paper), rows=len(ours))
     yield text["robust"].format(margins=margins(ours, paper))
     yield text["ar"]
-    first = label_free_winners()
-    winners = ", ".join(f"{name} {count}" for name, count in first.most_common())
-    yield text["honest"].format(rows=sum(first.values()), winners=winners)
-    yield text["means"].format(means=label_free_means())
+    yield text["honest"]
 
 
 def accuracies(column):
@@ -271,7 +279,7 @@ def led(rows):
 
 
 def margins(ours, paper):
-    """RLS-NMF minus LS-NMF, in the mean over a kind of rows."""
+    """RLS-NMF minus LS-NMF, on average over a kind of rows."""
     kinds = {"clean": ("table1",), "removals": ("table2", "table3", "table4")}
     kinds["Gaussian noise"] = ("table5", "table6", "table7")
     parts = []
@@ -292,8 +300,7 @@ def label_free_means():
             if row["metric"] == "accuracy":
                 means[row["method"]].append(float(row["mean"]))
     most = max(map(len, means.values()))
-    order = sorted(((fmean(v), name) for name, v in means.items() if len(v) == most), reverse=True)
-    return ", ".join(f"{name} {mean:.1f}" for mean, name in order)
+    return sorted(((fmean(v), name) for name, v in means.items() if len(v) == most), reverse=True)
 
 
 def all_tables(text):

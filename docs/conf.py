@@ -27,6 +27,7 @@ OUTSIDE = {name: HERE.parent / f"{name.upper()}.md" for name in ("contributing",
 """Pages of the site whose text stands at the top of the repository."""
 
 NAMES = {name for name in lognmf.__all__ if not isinstance(getattr(lognmf, name), ModuleType)}
+COMMANDS = {"cluster", "compare"}  # on the command line; the functions have parentheses
 METHOD_OF = {cls: name for name, cls in lognmf.MODELS.items()}
 
 project = "lognmf"
@@ -93,7 +94,8 @@ warnings.filterwarnings("error", category=UserWarning)
 
 # Look.
 html_theme = "pydata_sphinx_theme"
-html_title = "lognmf"
+html_title = "lognmf documentation"
+smartquotes = False  # it would turn the quotes of code words and the primes of formulas
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
@@ -147,13 +149,21 @@ def links_of_the_site(app: Any, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)", lead, text)
 
 
+def _linked(word: nodes.Node) -> bool:
+    """Whether a node stands in a link or in a title."""
+    while (word := word.parent) is not None:
+        if isinstance(word, nodes.title | nodes.reference | pending_xref):
+            return True
+    return False
+
+
 def link_names(app: Any, doctree: nodes.document) -> None:
     """Public names in the code words of a page, such as ``fit_grid`` or ``LogSparseNMF(10)``: to the API."""
     if not str(doctree["source"]).endswith(".md"):
         return
     for word in list(doctree.findall(nodes.literal)):
         name = word.astext().split("(")[0].removeprefix("lognmf.")
-        if name in NAMES and not isinstance(word.parent, nodes.title | nodes.reference | pending_xref):
+        if name in NAMES and word.astext() not in COMMANDS and not _linked(word):
             target = {"refdomain": "py", "reftype": "obj", "reftarget": f"lognmf.{name}", "refexplicit": True}
             link = pending_xref("", word.deepcopy(), refdoc=app.env.docname, refwarn=True, **target)
             word.replace_self(link)

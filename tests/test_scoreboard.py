@@ -39,6 +39,7 @@ def test_the_page_shows_the_committed_rows():
     for objective, by_data in found.items():
         assert f"## {page.OBJECTIVES[objective]}\n\n{page.table(by_data)}\n" in text
     assert f"\n\n{page.on_gpu()}\n" in text
+    assert f"\n\n{page.headline(found)}\n" in text
 
 
 @pytest.mark.parametrize("model", ["nmf", "graph", "sparse"])

@@ -54,7 +54,7 @@ def test_the_folder_holds_what_the_clusterer_found(run, tmp_path, X):
 def test_the_number_of_clusters_can_be_chosen(run, tmp_path):
     code, out, err = run("cluster", "x.npy", "-k", "auto", "--model", "NMF", "--neighbors", 4)
     assert code == 0
-    assert "3 clusters of the neighbour graph have modularity" in err
+    assert "3 clusters are compact and far apart" in err
     assert "3, of sizes" in " ".join(out.split())
     summary = json.loads((tmp_path / "results" / "x-clusters" / "summary.json").read_text())
     assert (summary["settings"]["clusters"], summary["settings"]["class"]) == (3, "PlainNMF")

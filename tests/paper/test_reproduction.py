@@ -56,7 +56,7 @@ def test_rows_give_the_numbers_of_the_tables(table, paper_rows):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_page_shows_the_numbers_of_the_tables(name):
-    page = (DOCS / "reproduction" / "tables.md").read_text(encoding="utf-8")
+    page = (DOCS / "reproduction" / "tables.md").read_text(encoding="utf-8").replace("\u00a0", " ")
     section = page.split(f"## Table {name.removeprefix('table')}: ")[1].split("\n## ")[0]
     for row in read(f"{name}.csv"):
         if row["paper"]:

@@ -179,7 +179,7 @@ def _part_table(shown: Shown) -> Table:
 def codes(drawing: Drawing) -> Section:
     """A map of the samples, and their codes."""
     caption = (
-        "Left: each sample is a dot, placed by its codes on their first two principal axes and coloured by cluster. "
+        "Left: each sample is a dot, placed by its codes (first two principal axes) and coloured by cluster. "
         "Right: the codes themselves, a row for each sample and a column for each part."
     )
     return Section("Map of the samples", (), (Figure("Codes", caption, drawing),))

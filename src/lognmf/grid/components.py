@@ -110,8 +110,8 @@ def choose_components(
         clearly above the smallest. "stability": the largest k on whose parts the folds agree as well as on
         any. "modularity": the smallest k whose spectral clustering of the graph of 5 neighbours is about as
         modular as any; but where clusters are compact and far apart (mean silhouette of at least 0.5), the k
-        with the largest silhouette. "eigengap": the k after which the eigenvalues of that graph drop most, which was
-        right less often. The last two are about clusters, and fit no factorisation.
+        with the largest silhouette. "eigengap": the k after which the eigenvalues of that graph drop most,
+        which was right less often. The last two are about clusters, and fit no factorisation.
     n_folds : int, default=5
         Number of sets of held-out entries, from 2 to 20.
     robust : bool, default=True

@@ -1,4 +1,4 @@
-"""What speaks for a number of clusters: gaps between eigenvalues of the neighbour graph, and clusterings of it."""
+"""What speaks for a number of clusters: eigengaps of the neighbour graph, and clusterings of it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ MEASURED = 1000
 def graph_evidence(
     W: sp.csr_array, ks: Sequence[int], *, random_state: Any, X: Matrix | None = None
 ) -> dict[str, list[float]]:
-    """Column ``eigengap``, ``λ_k − λ_{k+1}`` of the random walk on ``W`` (n, n), and two of clusterings of ``X``.
+    """Column ``eigengap``, ``λ_k − λ_{k+1}`` of the random walk on ``W`` (n, n), and with ``X`` two more.
 
-    These are ``modularity`` and ``silhouette`` of the spectral clustering into k clusters. Gaps beyond
-    the last eigenvalue are NaN.
+    These are ``modularity`` and ``silhouette`` of the samples' spectral clustering into k clusters. Gaps
+    beyond the last eigenvalue are NaN.
     """
     values, vectors = _leading(W, min(max(ks) + 1, W.shape[0]))
     gaps = np.full(max(ks), np.nan)

@@ -39,8 +39,8 @@ FEW_ITERATIONS, SHARE = 30, 1 / 3
 """After so many iterations only this share of the default grid's weights, the best, goes on to more."""
 
 FOR_CLUSTERS: dict[str, Any] = {"alpha": 0.01, "beta": 0.001, "gamma": WITHOUT["gamma"], "solver": "mu"}
-"""What takes the place of "auto" where a grid leaves it: a few updates from the start keep its clusters. There
-are no outliers in the fits of a grid; gamma follows from the residuals of the chosen one."""
+"""What takes the place of "auto" where a grid leaves it: a few updates from the start keep its clusters.
+There are no outliers in the fits of a grid; gamma follows from the residuals of the chosen one."""
 
 GRAPH_WEIGHT = 0.1
 """lam of a model that is given by its name, where a grid leaves it."""

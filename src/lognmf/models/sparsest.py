@@ -61,10 +61,10 @@ class Search:
     def sparsest(
         self, plain: State, sparsity: np.ndarray, loose: float, tol: float
     ) -> tuple[State, np.ndarray]:
-        """The largest weight (B,) within the error allowed, and factors near its fit; 0 where none gains zeros.
+        """The largest weight (B,) within the error allowed, 0 where none gains zeros, and factors near it.
 
-        ``sparsity`` is the penalty of the ``plain`` fit with weight 1. Going down from that fit, the data term
-        cannot rise by more than weight · sparsity: this gives the first value.
+        ``sparsity`` is the penalty of the ``plain`` fit with weight 1. Going down from that fit, the data
+        term cannot rise by more than weight · sparsity: this gives the first value.
         """
         first = self.spare / np.where(sparsity > 0, sparsity, np.inf)
         state, weight = self._climb(plain, first, np.full_like(first, np.inf), loose)

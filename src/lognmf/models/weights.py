@@ -233,7 +233,7 @@ def outlier_weights(problem: Any, residuals: np.ndarray) -> np.ndarray:
 
 
 def usual_gamma(model: Any, data: Any) -> float:
-    """Gamma such that usual residuals of a robust ``model``, fitted to ``data`` without outliers, are none."""
+    """Gamma at which usual residuals of a robust ``model``, fitted to ``data``, are no outliers."""
     norm = float(np.sqrt(np.mean(to_numpy(data.squared_norms)))) / model.scale_
     limit = usual_residual(to_numpy(model.residual_norm_) / model.scale_, norm)
     return outlier_weight(ROW_NORMS[model.row_norm](), limit)

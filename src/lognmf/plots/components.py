@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,7 @@ def _eigengap(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
     axes.set_ylabel("λₖ − λₖ₊₁")
 
 
-_DRAW = {
+_DRAW: dict[str, Callable[[Axes, np.ndarray, Mapping[str, Any]], None]] = {
     "held_out": _held_out,
     "stability": _stability,
     "modularity": partial(_of_clusters, "modularity"),
