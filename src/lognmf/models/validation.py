@@ -17,7 +17,7 @@ from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_nump
 from lognmf.core.data import InMemory
 from lognmf.core.matrices import is_csr_tensor, is_sparse, stored_values
 from lognmf.graph import SEARCHES
-from lognmf.parameters import check_integer, check_layout, check_sparse
+from lognmf.parameters import check_integer, check_layout, check_sparse, unmasked
 from lognmf.sources import RowBlocks, WorkerBlocks
 
 
@@ -95,6 +95,7 @@ def converted(X: Any, mask: Any = None, estimator: Any = None) -> InMemory:
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         msg = f"X must hold numbers; got {X.dtype}. Turn dates and times into numbers first."
         raise TypeError(msg)
+    X = unmasked(X)
     if is_torch(X):
         X = _check_torch(type(estimator).__name__ if estimator is not None else "the model", X)
     else:

@@ -130,7 +130,7 @@ def codes(fit: Any, labels: Any = None, outliers: Any = None) -> Figure:
 
 
 def _principal_plane(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates (n, 2) of the samples on their first two principal axes, and their shares of the variance."""
+    """Coordinates (n, 2) of the samples on two principal axes, and their shares of the variance."""
     centred = V.astype(np.float64) - V.mean(axis=0, dtype=np.float64)
     variances, axes = np.linalg.eigh(centred.T @ centred)
     widest = np.argsort(variances)[::-1][:2]
