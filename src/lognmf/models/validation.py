@@ -19,6 +19,7 @@ from lognmf.core.matrices import is_csr_tensor, is_sparse, stored_values
 from lognmf.graph import SEARCHES
 from lognmf.parameters import check_integer, check_layout, check_sparse, unmasked
 from lognmf.sources import RowBlocks, WorkerBlocks
+from lognmf.sources.arrays import library
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
             "This needs all of X in memory, and X is in blocks of rows: give a NumPy array or a SciPy matrix."
         )
         raise TypeError(msg)
-    if _is_anndata(X):
+    if is_anndata(X):
         X, source = _of_anndata(X)
     data = converted(X, mask, estimator)
     X = data.X
@@ -70,8 +71,9 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     return Samples(data, smallest, largest, mask is not None, source)
 
 
-def _is_anndata(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names")
+def is_anndata(X: Any) -> bool:
+    """Whether ``X`` is an AnnData object; the library is not imported to find out."""
+    return library(X) == "anndata" and hasattr(X, "var_names")
 
 
 def _of_anndata(cells: Any) -> tuple[Any, Any]:
