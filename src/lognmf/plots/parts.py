@@ -108,16 +108,17 @@ def _images(
 def _bars(
     components: np.ndarray, shown: list[int], grid: tuple[int, int], names: Sequence[str] | None
 ) -> Figure:
-    """The largest features of each part as bars."""
+    """The largest features of each part as bars, as many as are not zero."""
     rows, columns = grid
-    count = min(_MOST_BARS, components.shape[1])
+    count = int(np.clip(np.count_nonzero(components[shown], axis=1).max(), 1, _MOST_BARS))
     figure = new_figure(max(2.2 * columns, 3.5), (0.19 * count + 0.55) * rows + 0.5)
     for axes, j in _axes_of_parts(figure, grid, shown):
         top = np.argsort(-abs(components[j]), kind="stable")[:count]
-        axes.barh(range(count), components[j, top], color=ACCENT, height=0.7)
+        top = top[components[j, top] != 0]
+        axes.barh(range(len(top)), components[j, top], color=ACCENT, height=0.7)
         words = [str(i) if names is None else shorten(names[i]) for i in top]
-        axes.set_yticks(range(count), words, fontsize=8, parse_math=False)
-        axes.invert_yaxis()
+        axes.set_yticks(range(len(top)), words, fontsize=8, parse_math=False)
+        axes.set_ylim(count - 0.5, -0.5)  # bars of all parts are equally thick
         axes.set_title(f"part {j}", fontsize=9, color=DARK, pad=3)
         axes.set_xticks([])
         tidy(axes)
