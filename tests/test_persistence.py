@@ -335,6 +335,16 @@ def test_files_that_hold_no_model_are_refused_in_words(tmp_path, model, write):
         load_model(path)
 
 
+@pytest.mark.parametrize("kind", ["npz", "json of another kind"])
+def test_files_of_other_programs_are_not_called_damaged(tmp_path, kind):
+    path = tmp_path / "model.npz"
+    FOREIGN_FILES[kind](path, None)
+    with pytest.raises(
+        ValueError, match=r"holds no model: it is not a file that lognmf\.save_model wrote\.$"
+    ):
+        load_model(path)
+
+
 @pytest.mark.parametrize("change", [{"format": 99}, {"class": "NMF"}])
 def test_files_of_another_version_are_refused_in_words(tmp_path, model, change):
     path = save_model(model, tmp_path / "model.npz")

@@ -149,6 +149,9 @@ def load_model(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) ->
     except LimitError as error:
         msg = f"{path} cannot be loaded: {reason(error)}."
         raise ValueError(msg) from error
+    except KeyError as error:  # it can be read, and something is not there
+        msg = f"{path} holds no model: it is not a file that lognmf.save_model wrote."
+        raise ValueError(msg) from error
     except Exception as error:  # zip files, NumPy and JSON fail in many ways
         why = reason(error)
         msg = f"{path} holds no model: it was not written by lognmf.save_model, or is damaged ({why})."

@@ -159,9 +159,10 @@ def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int |
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
         raise ValueError(msg)
     if samples.smallest < 0 and not estimator._signed:
+        how = "" if reset else ", as MinMaxScaler(clip=True) does"
         msg = (
             f"Negative values in data passed to {name}: the smallest entry of X is {samples.smallest:.6g}. "
-            "It is defined for nonnegative data: shift or clip X first, or use SemiNMF."
+            f"It is defined for nonnegative data: shift or clip X first{how}, or use SemiNMF."
         )
         raise ValueError(msg)
     dtype = to_numpy(stored_values(X)[:1]).dtype
