@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize as sklearn_normalize
 
-from lognmf import normalize
+from lognmf import LogSparseNMF, normalize
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -44,3 +44,57 @@ def test_infinity_and_words_are_refused():
         normalize([["a", "b"]])
     with pytest.raises(ValueError, match="NaN"):
         normalize(sp.csr_array([[np.nan, 1.0]]))
+
+
+@pytest.fixture
+def frame(rng):
+    pandas = pytest.importorskip("pandas")
+    X = rng.random((12, 4)).astype(np.float32)
+    X[3, 1] = np.nan
+    return pandas.DataFrame(X, columns=list("dbca"), index=[f"row {i}" for i in range(12)])
+
+
+def test_data_frames_of_pandas_keep_names(frame):
+    found = normalize(frame)
+    assert type(found) is type(frame)
+    assert found.columns.equals(frame.columns)
+    assert found.index.equals(frame.index)
+    np.testing.assert_array_equal(found, normalize(frame.to_numpy()))
+    assert (found.dtypes == np.float32).all()
+    model = LogSparseNMF(2, max_iter=5).fit(found)
+    assert {name for part in model.top_features(4) for name in part} == set("abcd")
+
+
+def test_sparse_data_frames_stay_sparse(frame):
+    from pandas import DataFrame
+
+    X = sp.csr_array(np.eye(3, 4) * 5)
+    given = DataFrame.sparse.from_spmatrix(X, columns=frame.columns, index=["x", "y", "z"])
+    found = normalize(given)
+    assert list(found.columns) == list("dbca")
+    assert list(found.index) == ["x", "y", "z"]
+    np.testing.assert_array_equal(found.sparse.to_coo().toarray(), np.eye(3, 4))
+
+
+def test_data_frames_of_polars_keep_names(frame):
+    polars = pytest.importorskip("polars")
+    given = polars.DataFrame({name: frame[name].to_numpy() for name in frame})
+    found = normalize(given)
+    assert isinstance(found, polars.DataFrame)
+    assert found.columns == given.columns
+    np.testing.assert_allclose(found.to_numpy(), normalize(frame.to_numpy()), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_anndata_keeps_all_it_holds(frame, kind):
+    anndata = pytest.importorskip("anndata")
+    X = frame.fillna(0).to_numpy()
+    cells = anndata.AnnData(kind(X), obs={"batch": ["a"] * 12}, layers={"raw": X.copy()})
+    cells.var_names = frame.columns
+    found = normalize(cells)
+    assert list(found.var_names) == list("dbca")
+    assert list(found.obs["batch"]) == ["a"] * 12
+    np.testing.assert_array_equal(found.layers["raw"], X)
+    values = [each.toarray() if sp.issparse(each) else each for each in (found.X, cells.X)]
+    np.testing.assert_allclose(values[0], sklearn_normalize(X), rtol=1e-6)
+    np.testing.assert_array_equal(values[1], X)

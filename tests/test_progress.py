@@ -2,14 +2,20 @@
 
 import io
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
-from lognmf import LogSparseNMF, NMFClustering, RobustLogSparseNMF, in_blocks
+from lognmf import LogSparseNMF, NMFClustering, RobustLogSparseNMF, fit_grid, in_blocks
 from lognmf.cli.bars import bars, shown
-from lognmf.progress import Printer, in_words, listening, printed, say, stage
+from lognmf.progress import Printer, in_words, listening, printed, say, stage, warn
 
 
 class Notes:
@@ -156,3 +162,27 @@ def test_what_takes_long_is_named(work, names):
 def test_a_printer_listens():
     with listening(Printer()), stage("nothing to tell"):
         pass
+
+
+WARNED = {
+    "fit": lambda model, X: model.fit(X),
+    "a wrapper of scikit-learn": lambda model, X: model.set_output(transform="default").fit_transform(X),
+    "a pipeline": lambda model, X: make_pipeline(Normalizer(), model).fit(X),
+    "a search": lambda model, X: GridSearchCV(
+        model, {"n_components": [2]}, cv=2, scoring=lambda *_: 0.0, refit=False
+    ).fit(X),
+    "a grid": lambda model, X: fit_grid(model, X, {"n_components": [2]}, seeds=[0]).model(0),
+}
+
+
+@pytest.mark.parametrize("call", WARNED.values(), ids=WARNED)
+def test_warnings_are_given_at_the_line_of_the_user(call, rng):
+    with pytest.warns(ConvergenceWarning, match="ended after max_iter=1 iterations") as caught:
+        call(LogSparseNMF(2, max_iter=1, alpha=0.0, beta=0.0), rng.random((30, 6)))
+    assert {Path(one.filename).name for one in caught} == {"test_progress.py"}
+
+
+def test_a_warning_without_a_user_is_given_at_the_outermost_line(monkeypatch):
+    monkeypatch.setattr("lognmf.progress._BETWEEN", {name.partition(".")[0] for name in sys.modules})
+    with pytest.warns(UserWarning, match="heard"):
+        warn("heard")

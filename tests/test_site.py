@@ -118,7 +118,7 @@ def test_external_links_are_well_formed(path):
 
 def test_the_first_page_leads_to_the_questions():
     links = set(re.findall(r"^:link: (\S+)$", text_of(DOCS / "index.md"), re.MULTILINE))
-    assert {"benchmarks", "reproduction", "start", "gallery/index", "gpu"} <= links
+    assert {"scoreboard", "reproduction", "start", "gallery/index", "gpu"} <= links
     assert {f"gallery/{name}" for name in ("start/plot_2_clusters", "choose/plot_3_alpha")} <= links
 
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from lognmf.core.arrays import is_torch, on_gpu, to_numpy
 from lognmf.core.matrices import on_cpu, rows_of, squared_row_norms, stored_values, with_small_indices
 from lognmf.neighbours import METHODS, Neighbours, find_neighbours
-from lognmf.parameters import check_choice, check_integer, check_sparse
+from lognmf.parameters import check_choice, check_integer, check_sparse, unmasked
 from lognmf.progress import stage
 
 SEARCHES = {"knn": "auto", "exact": "exact", "approximate": "approximate"}
@@ -99,7 +99,7 @@ def _checked(X: Any) -> Any:
         X = X if X.dtype.is_floating_point and X.element_size() >= 4 else X.float()
         check_array(to_numpy(stored_values(X).sum().reshape(1, 1)), input_name="X")  # NaN if any entry is
     else:
-        X = on_cpu(X) if is_torch(X) else X
+        X = on_cpu(X) if is_torch(X) else unmasked(X)
         check_sparse("X", X)
         X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     values = stored_values(X)

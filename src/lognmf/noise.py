@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.parameters import check_flag, check_nonnegative, check_sparse
+from lognmf.parameters import check_flag, check_nonnegative, check_sparse, unmasked
 
 __all__ = ["gaussian", "remove"]
 
@@ -149,7 +149,7 @@ def _generator(rng: Any) -> np.random.Generator:
 
 def _checked(X: Any) -> Any:
     """X as a NumPy array or sparse matrix of finite real numbers (n, p)."""
-    X = X if sp.issparse(X) else np.asarray(X)
+    X = X if sp.issparse(X) else np.asarray(unmasked(X))
     if X.ndim != 2 or 0 in X.shape:
         msg = f"X must be a matrix of samples and features, at least one of each; got shape {tuple(X.shape)}."
         raise ValueError(msg)

@@ -82,6 +82,15 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(msg)
 
 
+def unmasked(X: Any) -> Any:
+    """``X`` itself; what a ``numpy.ma`` array masks becomes NaN, so that it counts as missing."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if not np.ma.is_masked(X):
+        return X.data
+    return np.ma.filled(X.astype(np.float64) if X.dtype.kind in "bui" else X, np.nan)
+
+
 def check_layout(name: str, X: Any) -> None:
     """Refuse a torch tensor that is not dense."""
     if str(layout := getattr(X, "layout", "torch.strided")) != "torch.strided":

@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from lognmf.core.arrays import Matrix, namespace
 from lognmf.core.data import InMemory
 from lognmf.core.matrices import is_csr_tensor
-from lognmf.models.validation import check_finite, read_samples
+from lognmf.models.validation import check_finite, is_anndata, read_samples
+from lognmf.sources.arrays import library
 
 
-def normalize(X: Any) -> Matrix:
+def normalize(X: Any) -> Any:
     """Divide every sample by its ℓ2 norm, so that all count the same in a fit.
 
     Unlike `sklearn.preprocessing.normalize` it takes missing entries: NaN stays NaN, and the sample is
@@ -21,13 +22,14 @@ def normalize(X: Any) -> Matrix:
 
     Parameters
     ----------
-    X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
-        Samples in rows. NaN marks a missing entry.
+    X : array-like, sparse matrix, data frame, AnnData or torch tensor of shape (n, p)
+        Samples in rows. NaN, or the mask of a ``numpy.ma`` array, marks a missing entry.
 
     Returns
     -------
-    array, csr_array or tensor of shape (n, p)
-        A new matrix of float64, or of float32 if X is. Samples of zeros stay zero.
+    array, csr_array, tensor, data frame or AnnData of shape (n, p)
+        New values of float64, or of float32 if X is. Samples of zeros stay zero. Data frames of pandas and
+        polars keep their names, and an AnnData object is copied with all that it holds.
 
     Raises
     ------
@@ -45,10 +47,31 @@ def normalize(X: Any) -> Matrix:
     >>> normalize([[3.0, 4.0], [2.0, np.nan]]).round(3)
     array([[0.6  , 0.8  ],
            [0.707,   nan]])
+
+    Data frames keep the names of features and samples:
+
+    >>> import pandas
+    >>> words = pandas.DataFrame({"apple": [3.0, 1.0], "pear": [4.0, 0.0]})
+    >>> normalize(words)
+       apple  pear
+    0    0.6   0.8
+    1    1.0   0.0
     """
     samples = read_samples(X)
     check_finite("sparse data cannot hold", samples, missing=True)
-    return _scaled_rows(samples.data)
+    return _named_like(X, _scaled_rows(samples.data))
+
+
+def _named_like(X: Any, values: Matrix) -> Any:
+    """``values`` in a data frame or AnnData object with the names of ``X``, if it is one."""
+    if is_anndata(X):
+        cells = X.copy()
+        cells.X = values
+        return cells
+    if hasattr(X, "iloc"):  # pandas
+        make = type(X).sparse.from_spmatrix if sp.issparse(values) else type(X)
+        return make(values, index=X.index, columns=X.columns)
+    return type(X)(values, schema=X.columns) if library(X) == "polars" else values
 
 
 def _scaled_rows(data: InMemory) -> Matrix:

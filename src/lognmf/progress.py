@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +13,9 @@ from typing import Protocol
 
 OnBatch = Callable[[int, int, float], None]
 """``(done, of how many, seconds so far)``."""
+
+_BETWEEN = {"lognmf", "sklearn", "joblib", "contextlib"}
+"""Packages whose lines may lie between that of a user and a warning."""
 
 
 @dataclass(eq=False)
@@ -100,6 +104,14 @@ def say(sentence: str) -> None:
     """Tell a sentence."""
     for listener in _listeners.get():
         listener.say(sentence)
+
+
+def warn(sentence: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line: the innermost one that is neither ours nor that of a library that calls us."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, kind, stacklevel=level)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from PIL import Image
 from hostile.cases import Case, Defect, Kind
 from lognmf import PlainNMF, RobustLogSparseNMF, load_model, save_model
 from lognmf.cli.read import Reading, load
-from lognmf.persistence import _checksum
+from lognmf.persistence.packing import checksum
 
 X = np.random.default_rng(0).integers(1, 200, size=(12, 20)) * (np.arange(240).reshape(12, 20) % 3 > 0.0)
 SPARSE = ("csr", "csc", "coo", "bsr", "dia")
@@ -264,7 +264,7 @@ def _values(content: bytes, rng: np.random.Generator) -> bytes:
         changes = (array[..., :-1] if array.ndim else array, array.astype("U9"), array[None])
         arrays[name] = changes[rng.integers(3)]
     if model:
-        arrays["checksum"] = np.array(_checksum(arrays))
+        arrays["checksum"] = np.array(checksum(arrays))
     stream = io.BytesIO()
     np.savez(stream, **arrays)
     return stream.getvalue()

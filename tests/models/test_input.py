@@ -263,3 +263,14 @@ def test_a_bad_start_is_refused_before_the_graph_is_built(name, monkeypatch):
     monkeypatch.setattr("lognmf.graph.find_neighbours", lambda *_: pytest.fail("the graph was built"))
     with pytest.raises(ValueError, match=r"V0 must have shape \(12, 3\); got \(2, 2\)"):
         MODELS[name](3).fit(GOOD, V0=np.ones((2, 2)))
+
+
+def test_a_scaler_that_leaves_its_range_in_new_samples_is_told_how_to_stay_inside(rng):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler
+
+    X = rng.random((20, 4))
+    pipeline = make_pipeline(MinMaxScaler(), MODELS["LS-NMF"](2, max_iter=5)).fit(X)
+    with pytest.raises(ValueError, match=r"shift or clip X first, as MinMaxScaler\(clip=True\) does, or use"):
+        pipeline.transform(X - 0.5)
+    assert pipeline.set_params(minmaxscaler__clip=True).fit(X).transform(X - 0.5).shape == (20, 2)

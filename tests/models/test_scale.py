@@ -1,5 +1,7 @@
 """The unit of the data: what is fitted does not depend on the units of X."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -137,6 +139,17 @@ class TestUnevenNorms:
             LogSparseNMF(2, random_state=0).fit(X)
         assert uneven_norms(InMemory(sp.csr_array(X))) == uneven_norms(InMemory(X))
         assert uneven_norms(InMemory(normalize(X))) is None
+
+    def test_a_sample_that_is_large_alone_is_named(self, rng):
+        X = samples(rng, 40, 6)
+        X[7] *= 20
+        for given in (X, sp.csr_array(X), X.astype(np.float32)):
+            sentence = uneven_norms(InMemory(given))
+            assert re.search(
+                "4 of 40 samples have 9.% of the sum of squares of X, and sample 7 has [89].%", sentence
+            )
+        X[:4] = X[7]  # a fifth each, none of them most
+        assert "and sample" not in uneven_norms(InMemory(X))
 
     def test_not_for_the_plain_objective_nor_a_handful_of_samples(self, rng):
         X = samples(rng, 40, 6)

@@ -64,7 +64,19 @@ def test_parts_without_a_shape_name_their_largest_features():
     assert ticks[1][0] == "apple"
     assert len(png(figure)) > 1000
     numbered = drawn(plots.parts(components))[0]
-    assert [t.get_text() for t in numbered.get_yticklabels()] == ["1", "3", "2", "0"]
+    assert [t.get_text() for t in numbered.get_yticklabels()] == ["1", "3", "2"]
+
+
+def test_features_without_weight_have_neither_bar_nor_name():
+    components = np.zeros((3, 20))
+    components[0, [4, 9]] = [1, -2]
+    components[1] = np.arange(20)
+    several, many, none = drawn(plots.parts(components))
+    assert [t.get_text() for t in several.get_yticklabels()] == ["9", "4"]
+    assert [bar.get_width() for bar in several.patches] == [-2, 1]
+    assert len(many.patches) == 8
+    assert len(none.patches) == len(none.get_yticklabels()) == 0
+    assert several.get_ylim() == many.get_ylim() == none.get_ylim()
 
 
 def test_many_parts_are_cut_and_it_is_said(rng):

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from lognmf.core import sparse_products
 from lognmf.core.parallel import SHARED_PRODUCTS, in_parts, shared_out
+from lognmf.parameters import unmasked
 
 Array: TypeAlias = Any
 """A dense array of any array-API library (NumPy, torch, …)."""
@@ -67,7 +68,7 @@ def to_numpy(x: Array) -> np.ndarray:
     if is_torch(x):
         return x.detach().cpu().numpy()
     other = not isinstance(x, np.ndarray) and array_api_compat.is_array_api_obj(x)
-    return np.from_dlpack(x) if other and hasattr(x, "__dlpack__") else np.asarray(x)
+    return np.from_dlpack(x) if other and hasattr(x, "__dlpack__") else np.asarray(unmasked(x))
 
 
 def like(values: Any, pattern: Array) -> Array:

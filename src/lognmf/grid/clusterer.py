@@ -19,6 +19,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.matrices import on_cpu
 from lognmf.graph import Graphs
 from lognmf.grid.candidates import Candidates, Clustering, fit_from, with_different_starts
+from lognmf.grid.codes import Encodes
 from lognmf.grid.components import most_modular
 from lognmf.grid.plan import check_clusters, check_model, place
 from lognmf.grid.sampled import fit_sampled, predict_blocks, several_blocks
@@ -55,7 +56,7 @@ EFFORTS = {"quick": 1, "grid": 3}
 """Numbers of seeds by effort."""
 
 
-class NMFClustering(Readable, ClusterMixin, BaseEstimator):
+class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
     """Clusters of the samples, chosen without labels, and a nonnegative factorisation that goes with them.
 
     The samples are clustered by spectral clustering of three neighbour graphs, and by k-means in the space of

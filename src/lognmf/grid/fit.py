@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -35,7 +34,7 @@ from lognmf.grid.select import standings
 from lognmf.grid.store import RowStore
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
-from lognmf.progress import OnBatch, printed, stage
+from lognmf.progress import OnBatch, printed, stage, warn
 
 STORED_AT_ONCE = 16
 """Maximum number of fits between two writes to a store; more at once are not faster on a CPU."""
@@ -286,7 +285,7 @@ def _known_rows(
 ) -> dict[str, dict[str, Any]]:
     """Rows that a store holds, also of pairs that are the same problem as one in it."""
     for remark in ledger.remarks():
-        warnings.warn(remark, stacklevel=3)
+        warn(remark)
     known = ledger.rows()
     for leader, others in repetitions.items():
         if keys[leader] in known:

@@ -43,8 +43,13 @@ def fit_sampled(clusterer: Any, source: RowBlocks) -> None:
     clusterer.embedding_ = np.concatenate(codes)
 
 
-def predict_blocks(clusterer: Any, source: RowBlocks) -> np.ndarray:
-    """Clusters of samples that are read in blocks."""
+def check_blocks(clusterer: Any, source: RowBlocks) -> None:
+    """Refuse samples in blocks whose features are not those of the fit."""
     check_features(clusterer, source, reset=False)
     check_names(clusterer, source, reset=False)
+
+
+def predict_blocks(clusterer: Any, source: RowBlocks) -> np.ndarray:
+    """Clusters of samples that are read in blocks."""
+    check_blocks(clusterer, source)
     return np.concatenate([clusterer.predict(read_block(source, rows)) for rows in source.places])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -36,6 +35,7 @@ from lognmf.models.starts import spectral
 from lognmf.models.validation import check_codes, check_graph_parameters
 from lognmf.models.weights import check_weight
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative, check_random_state
+from lognmf.progress import warn
 
 _FEATURES = ("n_features_in_", "feature_names_in_")
 
@@ -226,7 +226,7 @@ class FactorModel(
     def _fit_checked(self, data: Any, graphs: Graphs, given: Mapping[str, Any], folder: Any) -> None:
         self._check_data(data, graphs)
         for remark in filter(None, (self._remark(data), unknown_features(data))):
-            warnings.warn(remark, stacklevel=2)
+            warn(remark)
         scaled = in_units(data, unit := self._unit(data))
         first = given_factors(self, data, given, unit)
         kept = None if folder is None else Checkpoint.of(folder, self, data, given)

@@ -26,8 +26,9 @@ class BasisAndCodesModel(FactorModel):
         Parameters
         ----------
         X : array-like, sparse matrix, data frame, AnnData or torch tensor of shape (n, p)
-            Samples in rows. float32 is computed in float32, anything else in float64. NaN marks a missing
-            entry for `WeightedNMF`, `LogSparseNMF` and ``loss="kullback-leibler"``; the others refuse it.
+            Samples in rows. float32 is computed in float32, anything else in float64. NaN, or the mask
+            of a ``numpy.ma`` array, marks a missing entry for `WeightedNMF`, `LogSparseNMF` and
+            ``loss="kullback-leibler"``; the others refuse it.
             NMF, GNMF, LS-NMF, RLS-NMF and WNMF also take Dask, zarr and HDF5 arrays, and what
             `lognmf.in_blocks` and `lognmf.on_workers` make of files and arrays larger than memory.
         y : ignored

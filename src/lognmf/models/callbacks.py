@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from contextlib import ExitStack
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from lognmf.progress import printed, stage
+from lognmf.progress import printed, stage, warn
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -70,6 +69,6 @@ class Watcher:
                 f"{type(estimator).__name__} ended after max_iter={self.goal} iterations without reaching "
                 f"tol={estimator.tol:g}: increase max_iter or tol, or set tol=0 if that is what you want."
             )
-            warnings.warn(msg, ConvergenceWarning, stacklevel=2)
+            warn(msg, ConvergenceWarning)
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=estimator, X=self.X)

@@ -49,15 +49,17 @@ def in_units(data: AnyData, unit: float) -> AnyData:
 
 def uneven_norms(data: Data) -> str | None:
     """A sentence where a few samples decide the fit; None if the norms are alike."""
-    squares = np.sort(row_squares(data)[0])[::-1]
-    few = math.ceil(FEW * len(squares))
-    share = squares[:few].sum() / (squares.sum() or 1.0)
+    squares = row_squares(data)[0]
+    few, shares = math.ceil(FEW * len(squares)), squares / (squares.sum() or 1.0)
+    order = np.argsort(shares)[::-1]
+    first, share = shares[order[0]], shares[order[:few]].sum()
     if few < 2 or share <= MOST:
         return None
+    alone = f", and sample {order[0]} has {first:.0%}" if first > share / 2 else ""
     return (
         f"The norms of the samples differ by much: {few} of {len(squares)} samples have {share:.0%} of the "
-        "sum of squares of X, so the fit describes mostly these. lognmf.normalize(X) gives every sample the "
-        "same norm."
+        f"sum of squares of X{alone}, so the fit describes mostly these. lognmf.normalize(X) gives every "
+        "sample the same norm."
     )
 
 

@@ -17,8 +17,9 @@ from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_nump
 from lognmf.core.data import InMemory
 from lognmf.core.matrices import is_csr_tensor, is_sparse, stored_values
 from lognmf.graph import SEARCHES
-from lognmf.parameters import check_integer, check_layout, check_sparse
+from lognmf.parameters import check_integer, check_layout, check_sparse, unmasked
 from lognmf.sources import RowBlocks, WorkerBlocks
+from lognmf.sources.arrays import library
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
             "This needs all of X in memory, and X is in blocks of rows: give a NumPy array or a SciPy matrix."
         )
         raise TypeError(msg)
-    if _is_anndata(X):
+    if is_anndata(X):
         X, source = _of_anndata(X)
     data = converted(X, mask, estimator)
     X = data.X
@@ -70,8 +71,9 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
     return Samples(data, smallest, largest, mask is not None, source)
 
 
-def _is_anndata(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] == "anndata" and hasattr(X, "var_names")
+def is_anndata(X: Any) -> bool:
+    """Whether ``X`` is an AnnData object; the library is not imported to find out."""
+    return library(X) == "anndata" and hasattr(X, "var_names")
 
 
 def _of_anndata(cells: Any) -> tuple[Any, Any]:
@@ -95,6 +97,7 @@ def converted(X: Any, mask: Any = None, estimator: Any = None) -> InMemory:
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         msg = f"X must hold numbers; got {X.dtype}. Turn dates and times into numbers first."
         raise TypeError(msg)
+    X = unmasked(X)
     if is_torch(X):
         X = _check_torch(type(estimator).__name__ if estimator is not None else "the model", X)
     else:
@@ -156,9 +159,10 @@ def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int |
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
         raise ValueError(msg)
     if samples.smallest < 0 and not estimator._signed:
+        how = "" if reset else ", as MinMaxScaler(clip=True) does"
         msg = (
             f"Negative values in data passed to {name}: the smallest entry of X is {samples.smallest:.6g}. "
-            "It is defined for nonnegative data: shift or clip X first, or use SemiNMF."
+            f"It is defined for nonnegative data: shift or clip X first{how}, or use SemiNMF."
         )
         raise ValueError(msg)
     dtype = to_numpy(stored_values(X)[:1]).dtype

@@ -23,6 +23,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.matrices import to_device
 from lognmf.core.problem import Problem
 from lognmf.models.validation import converted
+from lognmf.parameters import unmasked
 
 Part = tuple[Any, ...]
 
@@ -44,7 +45,7 @@ def block_of(
     X: Any, dtype: Any, device: str | None = None, unit: float = 1.0, *, weights: bool = False
 ) -> WorkerBlock:
     """Rows as they were read, as a block: of this type, on this device, with ``weights`` of its entries."""
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(unmasked(X))
     data = converted(X if X.dtype == dtype else X.astype(dtype))
     M = np.ones_like(data.X) if weights and data.M is None else data.M
     X, M = (F if F is None or device is None else to_device(F, device, str(dtype)) for F in (data.X, M))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,11 @@ def comparison(rows: Sequence[Any]) -> Figure:
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    TypeError
+        If ``rows`` are not those of a comparison.
+
     See Also
     --------
     fit_times : Seconds of every model.
@@ -40,6 +46,10 @@ def comparison(rows: Sequence[Any]) -> Figure:
     >>> score = {"accuracy": 0.8, "nmi": 0.7, "purity": 0.8, "seconds": 0.2, "error": None}
     >>> figure = comparison([Row(model="LS-NMF", **score), Row(model="NMF", **score)])
     """
+    rows = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, str) else [rows]
+    if strange := [row for row in rows if not (hasattr(row, "model") and hasattr(row, "error"))]:
+        msg = f"rows must be those that lognmf.compare returns; got {reprlib.repr(strange[0])} among them."
+        raise TypeError(msg)
     shown = [row for row in rows if row.error is None]
     labelled = any(row.accuracy is not None for row in shown)
     figure = new_figure(10, (0.52 if labelled else 0.38) * len(shown) + 1.4)

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lognmf.clustering import main_parts
 from lognmf.plots.samples import as_pictures, draw_rows, spread_out
-from lognmf.plots.style import ACCENT, AXIS, DARK, GRID, as_numpy, new_figure, tidy
+from lognmf.plots.style import (
+    ACCENT,
+    AXIS,
+    DARK,
+    GRID,
+    as_numpy,
+    check_count,
+    fitted,
+    matrix_of,
+    new_figure,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,11 +54,16 @@ def convergence(fit: Any) -> Figure:
     Parameters
     ----------
     fit : fitted model or mapping
-        The model, or its ``history_`` with ``iteration`` and ``objective``.
+        The model or clusterer, or its ``history_`` with ``iteration`` and ``objective``.
 
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the model is not fitted, or ``fit`` is neither a model nor a history.
 
     See Also
     --------
@@ -56,7 +73,10 @@ def convergence(fit: Any) -> Figure:
     --------
     >>> figure = convergence({"iteration": [0, 10, 20], "objective": [9.0, 3.0, 2.0]})
     """
-    history = getattr(fit, "history_", fit)
+    history = fitted(fit, "history_")
+    if not isinstance(history, Mapping) or not {"iteration", "objective"} <= history.keys():
+        msg = f"convergence needs a fitted model, or its history_; got {reprlib.repr(fit)}."
+        raise TypeError(msg)
     iteration, objective = np.asarray(history["iteration"]), np.asarray(history["objective"], dtype=float)
     figure = new_figure(9, 3.4)
     left, right = figure.subplots(1, 2)
@@ -101,6 +121,11 @@ def codes(fit: Any, labels: Any = None, outliers: Any = None) -> Figure:
     -------
     matplotlib.figure.Figure
 
+    Raises
+    ------
+    ValueError, TypeError
+        If the model is not fitted, or there are not as many labels or outliers as samples.
+
     See Also
     --------
     parts : The components that the codes weigh.
@@ -109,9 +134,12 @@ def codes(fit: Any, labels: Any = None, outliers: Any = None) -> Figure:
     --------
     >>> figure = codes([[0.0, 1.0], [0.1, 0.9], [1.0, 0.0]], labels=[0, 0, 1])
     """
-    V = as_numpy(getattr(fit, "embedding_", fit))
+    V = matrix_of(fit, "embedding_")
     labels = getattr(fit, "labels_", None) if labels is None else labels
     outliers = getattr(fit, "is_outlier_", None) if outliers is None else outliers
+    for name, values in (("labels", labels), ("outliers", outliers)):
+        if values is not None:
+            check_count(name, values, len(V), "samples")
     drawn = np.unique(np.linspace(0, len(V) - 1, min(len(V), _MOST_POINTS)).astype(int))
     named = np.zeros(len(V), dtype=int) if labels is None else as_numpy(labels)
     names, clusters = np.unique(named, return_inverse=True)

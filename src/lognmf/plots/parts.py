@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.plots.samples import check_shape, place_image
-from lognmf.plots.style import ACCENT, AXIS, DARK, as_numpy, new_figure, tidy
+from lognmf.plots.style import ACCENT, AXIS, DARK, check_count, matrix_of, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,7 @@ def parts(
     Raises
     ------
     ValueError
-        If ``image_shape`` does not suit the components.
+        If the model is not fitted, or ``image_shape`` or ``feature_names`` does not suit the components.
 
     See Also
     --------
@@ -68,7 +68,9 @@ def parts(
     """
     if feature_names is None:
         feature_names = getattr(components, "feature_names_in_", None)
-    components = as_numpy(getattr(components, "components_", components))
+    components = matrix_of(components, "components_")
+    if feature_names is not None:
+        check_count("feature_names", feature_names, components.shape[1], "features")
     if image_shape is not None:
         check_shape(image_shape, components.shape[1], "a part")
     order = list(range(len(components)) if order is None else order)
@@ -106,16 +108,17 @@ def _images(
 def _bars(
     components: np.ndarray, shown: list[int], grid: tuple[int, int], names: Sequence[str] | None
 ) -> Figure:
-    """The largest features of each part as bars."""
+    """The largest features of each part as bars, as many as are not zero."""
     rows, columns = grid
-    count = min(_MOST_BARS, components.shape[1])
+    count = int(np.clip(np.count_nonzero(components[shown], axis=1).max(), 1, _MOST_BARS))
     figure = new_figure(max(2.2 * columns, 3.5), (0.19 * count + 0.55) * rows + 0.5)
     for axes, j in _axes_of_parts(figure, grid, shown):
         top = np.argsort(-abs(components[j]), kind="stable")[:count]
-        axes.barh(range(count), components[j, top], color=ACCENT, height=0.7)
+        top = top[components[j, top] != 0]
+        axes.barh(range(len(top)), components[j, top], color=ACCENT, height=0.7)
         words = [str(i) if names is None else shorten(names[i]) for i in top]
-        axes.set_yticks(range(count), words, fontsize=8, parse_math=False)
-        axes.invert_yaxis()
+        axes.set_yticks(range(len(top)), words, fontsize=8, parse_math=False)
+        axes.set_ylim(count - 0.5, -0.5)  # bars of all parts are equally thick
         axes.set_title(f"part {j}", fontsize=9, color=DARK, pad=3)
         axes.set_xticks([])
         tidy(axes)
@@ -144,8 +147,8 @@ def parts_of_models(
 
     Parameters
     ----------
-    components : mapping of str to array of shape (k, p)
-        The parts by the model's name, as in ``components_``. At most 20 are drawn of each.
+    components : mapping of str to fitted model or array of shape (k, p)
+        The models or their parts by the model's name, as in ``components_``. At most 20 are drawn of each.
         Every image has its own scale, from black at zero to white; where a model has negative
         entries, red is positive and blue negative.
     image_shape : (int, int)
@@ -170,7 +173,7 @@ def parts_of_models(
     --------
     >>> figure = parts_of_models({"NMF": [[0, 3, 1, 2]], "ONMF": [[1, 0, 0, 2]]}, (2, 2))
     """
-    bases = {name: as_numpy(parts) for name, parts in components.items()}
+    bases = {name: matrix_of(parts, "components_") for name, parts in components.items()}
     for parts in bases.values():
         check_shape(image_shape, parts.shape[1], "a part")
     most = max(len(parts) for parts in bases.values())

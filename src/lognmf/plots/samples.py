@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.style import ACCENT, DARK, as_numpy, new_figure
+from lognmf.plots.style import ACCENT, DARK, as_numpy, check_count, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def samples(
     Raises
     ------
     ValueError
-        If ``image_shape`` does not suit X.
+        If ``image_shape`` does not suit X, or y has another number of samples.
 
     See Also
     --------
@@ -80,6 +80,8 @@ def samples(
     X = as_numpy(X)
     if image_shape is not None:
         check_shape(image_shape, X.shape[1], "X")
+    if y is not None:
+        check_count("y", y, len(X), "samples")
     rows, names, cut = _rows(len(X), None if y is None else as_numpy(y), class_names, per_class)
     ratio = 1.0 if image_shape is None else image_shape[0] / image_shape[1]
     blocks = math.ceil(len(rows) / _ROWS_A_BLOCK)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import to_numpy
 
@@ -50,6 +52,36 @@ SCORES: dict[str, dict[str, Any]] = {
 def as_numpy(values: Any) -> np.ndarray:
     """An array of any library, in NumPy."""
     return to_numpy(values)
+
+
+def fitted(model: Any, name: str) -> Any:
+    """The attribute ``name`` of a fitted model, or of a clusterer's; what is no estimator, as it is."""
+    if not hasattr(model, "get_params"):
+        return model
+    check_is_fitted(model)
+    owner = model if hasattr(model, name) else getattr(model, "model_", None)
+    if not hasattr(owner, name):
+        msg = (
+            f"{type(model).__name__} has no {name}: give a fitted model of lognmf, or the values themselves."
+        )
+        raise TypeError(msg)
+    return getattr(owner, name)
+
+
+def matrix_of(model: Any, name: str) -> np.ndarray:
+    """The matrix ``name`` of a fitted model, or a matrix that was given in its place."""
+    matrix = as_numpy(fitted(model, name))
+    if matrix.ndim != 2 or matrix.dtype.kind not in "buif" or 0 in matrix.shape:
+        msg = f"A fitted model or a matrix like its {name} is needed; got {reprlib.repr(model)}."
+        raise ValueError(msg)
+    return matrix
+
+
+def check_count(name: str, values: Any, count: int, owners: str) -> None:
+    """Refuse another number of values than there are owners."""
+    if len(values) != count:
+        msg = f"{name} must have {count} entries, one for each of the {owners}; got {len(values)}."
+        raise ValueError(msg)
 
 
 def new_figure(width: float, height: float) -> Figure:

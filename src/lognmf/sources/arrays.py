@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.parameters import unmasked
 from lognmf.sources.rows import RowBlocks, chunked, even_edges, float_type, most_rows
 
 PIECE_BYTES = 1 << 22
@@ -48,7 +49,9 @@ def _sliced(X: Any, rows: int | None, chunk: int = 1, read: Any = None) -> RowBl
         edges: tuple[int, ...] = (0, X.shape[0])
     else:
         edges = even_edges(X.shape[0], most_rows(rows, X.shape[1], X.dtype), chunk)
-    return RowBlocks(tuple(X.shape), float_type(X.dtype), edges, read or (lambda start, stop: X[start:stop]))
+    return RowBlocks(
+        tuple(X.shape), float_type(X.dtype), edges, read or (lambda start, stop: unmasked(X[start:stop]))
+    )
 
 
 def check_two_axes(shape: Any) -> None:
@@ -118,4 +121,4 @@ def check_dask(X: Any) -> tuple[int, ...]:
 
 def _computed(chunk: Any) -> Any:
     block = chunk.compute()
-    return sp.csr_array(block) if sp.issparse(block) else np.asarray(block)
+    return sp.csr_array(block) if sp.issparse(block) else np.asarray(unmasked(block))
