@@ -65,7 +65,7 @@ numpydoc_class_members_toctree = False
 ELSEWHERE = "sklearn|numpy|scipy|matplotlib|torch|dask|distributed|pandas|polars|anndata"
 nitpick_ignore_regex = [
     ("py:.*", rf"({ELSEWHERE})(\.\w+)+"),  # names of other packages: only their form is known
-    ("py:.*", "ConvergenceWarning|ParameterGrid|X|Drawing"),  # of scikit-learn and matplotlib, and a matrix
+    ("py:.*", "ConvergenceWarning|ParameterGrid|X|y|fit_params|Drawing"),  # of scikit-learn and matplotlib
 ]
 
 # Gallery.

@@ -224,8 +224,7 @@ class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
         self.model_ = fit_from(estimator, samples, graphs, chosen, choose_gamma=robust)
         labels = cluster(self.model_.embedding_, k, random_state=chosen.seed)
         refined = candidates.add("codes of a fit from the best", chosen.seed, labels)
-        if refined.refines(chosen):
-            chosen = refined
+        chosen = refined if refined.refines(chosen) else chosen
         if self.effort == "grid":
             estimator.set_params(**({"gamma": "auto"} if robust else {}))
             chosen = self._try_grid(candidates, estimator, samples, seeds, chosen)
