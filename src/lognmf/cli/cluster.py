@@ -110,6 +110,7 @@ def cluster(
                 "normalize": normalize,
                 "scale_features": scale_features,
                 "labels": labels,
+                "index": index,
                 "image_shape": data.image_shape,
             }
             asked["clusters"] = clusterer.n_clusters_

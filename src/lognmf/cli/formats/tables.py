@@ -22,10 +22,11 @@ from lognmf.cli.formats.shared import (
     needs,
     open_text,
     parsing,
+    say_left_out,
     text_bytes,
 )
 from lognmf.datasets import Dataset
-from lognmf.reading import check_unpacked, zip_members
+from lognmf.reading import check_unpacked, printable, zip_members
 
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none"}
 _DELIMITERS = {".csv": ";,", ".tsv": "\t", ".txt": "\t;, "}
@@ -138,9 +139,13 @@ def _arrow_table(opened: Any, form: _Form, size: int) -> Any:
 def _from_text(columns: Any, form: _Form, asked: Asked, path: Path) -> Dataset:
     """X from a table of text, whose first column may hold the names of the rows without saying so."""
     names = [name.strip() for name in columns.column_names] if form.header else None
+    asked = asked.indexed(names)
     if names and asked.index is None and names[0] in _ROW_NAMES:
         names[0] = "row names"
         asked = replace(asked, index="row names")
+    if names is not None:
+        kept = _of_model(names, asked, path)
+        columns, names = columns.select(kept), [names[j] for j in kept]
     if names and "" in names:
         msg = f"Column {names.index('') + 1} of {path} has no name: name it, or remove it."
         raise ValueError(msg)
@@ -158,11 +163,13 @@ def read_parquet(path: Path, asked: Asked) -> Dataset:
         # The index that pandas stored is not a feature.
         stored = (schema.pandas_metadata or {}).get("index_columns", [])
         stored = [name for name in stored if name in schema.names]  # a range of numbers has no column
+        asked = asked.indexed(schema.names)
         if asked.index is None and len(stored) == 1 and stored[0] != asked.labels:
             kind = schema.field(stored[0]).type
             asked = replace(asked, index=stored[0]) if _is_numeric(kind) or _is_text(kind) else asked
         wanted = (asked.labels, asked.index)
         fields = [field for field in schema if field.name not in stored or field.name in wanted]
+    fields = [fields[j] for j in _of_model([field.name for field in fields], asked, path)]
     names = [field.name for field in fields]
     _check_columns([field.type for field in fields], names, asked, path)
     with parsing(path):
@@ -201,6 +208,16 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+def _of_model(names: Sequence[str], asked: Asked, path: Path) -> list[int]:
+    """Places of the columns that the model knows, and of the samples' names; all where there is no model."""
+    if asked.fitted is None or not asked.fitted.features:
+        return list(range(len(names)))
+    known = set(asked.fitted.features)
+    strange = {name for name in names if name != asked.index and printable(name) not in known}
+    say_left_out([name for name in names if name in strange], path)
+    return [j for j, name in enumerate(names) if name not in strange]
+
+
 def _check_columns(kinds: list[Any], names: list[str] | None, asked: Asked, path: Path) -> None:
     """Refuse columns of types that are neither features nor, where asked for, labels or names of samples."""
     check_labels_exist(asked.labels, names, path)
@@ -216,7 +233,7 @@ def _check_columns(kinds: list[Any], names: list[str] | None, asked: Asked, path
         if names and names[j] in (asked.labels, asked.index):
             _check_label_type(kind, names[j], path)
         else:
-            _check_numbers(kind, f"{names[j]!r}" if names else f"{j + 1}", path)
+            _check_numbers(kind, f"{names[j]!r}" if names else f"{j + 1}", asked, path)
 
 
 def _from_columns(columns: Any, names: list[str] | None, asked: Asked, path: Path) -> Dataset:
@@ -247,14 +264,20 @@ def _words(columns: Any, names: list[str] | None, name: str | None, path: Path) 
     return _label_column(columns.column(names.index(name)), name, path)
 
 
-def _check_numbers(kind: Any, column: str, path: Path) -> None:
+def _check_numbers(kind: Any, column: str, asked: Asked, path: Path) -> None:
     from pyarrow import types
 
     if not _is_numeric(kind):
         text = _is_text(kind) or types.is_dictionary(kind)
+        advice = (
+            "name it with --labels if it is the label of each sample, with --index if it is its name, or "
+            "remove it"
+        )
+        if asked.fitted is not None:
+            known = "replace what is not a number, as it is a feature of the model"
+            advice = known if asked.fitted.features else "name it with --index, or remove it"
         msg = (
-            f"Column {column} of {path} holds {'text' if text else f'{kind} values'}, not numbers: name it "
-            "with --labels if it is the label of each sample, with --index if it is its name, or remove it."
+            f"Column {column} of {path} holds {'text' if text else f'{kind} values'}, not numbers: {advice}."
         )
         raise ValueError(msg)
 
