@@ -154,7 +154,8 @@ def _tried(run: Run) -> Section:
 
 
 def _next(run: Run, results: Mapping[str, Any], folder: Path, shown: Shown) -> Section:
-    steps = next_steps(run.command, folder, len(shown.sizes), {**results, "parts": shown.k})
+    known = {**results, "parts": shown.k, "chosen": "components" in run.settings}
+    steps = next_steps(run.command, folder, len(shown.sizes), known, run.model, run.data.X)
     return Section("What to try next", tuple(f"- `{command}`: {purpose}." for command, purpose in steps))
 
 
