@@ -163,7 +163,10 @@ REFUSALS = {
     "no file": (["predict", "r", "gone.csv"], "There is no file gone.csv"),
     "features": (["predict", "r", "wide.npy"], "wide.npy has 7 features, but the model has 6."),
     "ending": (["transform", "r", "old.csv", "--out", "x.txt"], "--out must end in .csv; got x.txt."),
-    "negative": (["transform", "r", "low.npy"], "Negative values in data"),
+    "negative": (
+        ["transform", "r", "low.npy"],
+        "low.npy has negative values in columns 'a', 'b', 'c', 'd', 'e', 'f': the model",
+    ),
 }
 
 

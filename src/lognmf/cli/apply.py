@@ -110,6 +110,8 @@ def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, An
     """The model, and new samples as it sees them, with their names."""
     from lognmf.cli.read import read_data, reading, size_of
     from lognmf.cli.scaling import Preparation
+    from lognmf.cli.values import where_negative
+    from lognmf.models.validation import read_samples
     from lognmf.persistence import load_model
 
     if not (results / SUMMARY).is_file() or not (results / MODEL).is_file():
@@ -127,7 +129,13 @@ def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, An
     if X.shape[1] != model.n_features_in_:
         msg = f"{file} has {X.shape[1]} features, but the model has {model.n_features_in_}."
         raise ValueError(msg)
-    return model, preparation(X), data.sample_names
+    X = preparation(X)
+    if not model._signed and read_samples(X).smallest < 0:
+        names = data.feature_names if preparation.feature_names is None else preparation.feature_names
+        where = where_negative(X, names)
+        msg = f"{file} has negative values in {where}: the model takes none, as its fit had none."
+        raise ValueError(msg)
+    return model, X, data.sample_names
 
 
 def _index(results: Path) -> str | None:
