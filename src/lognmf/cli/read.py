@@ -28,7 +28,7 @@ from lognmf.cli.formats import (
     reader,
 )
 from lognmf.cli.scaling import SCALINGS, Preparation, hint_at_scale
-from lognmf.cli.values import check_matrix, check_values
+from lognmf.cli.values import check_matrix, check_values, hint_at_columns
 from lognmf.datasets import Dataset
 from lognmf.datasets.places import is_archive
 from lognmf.files import fingerprint
@@ -67,6 +67,8 @@ def load(file: str, given: Reading, estimators: Iterable[Any]) -> tuple[Dataset,
     data = read(file, given)
     source = _source(file, given.labels, data)
     X = check_values(data, file, estimators, how=how)
+    if not given.transpose:
+        hint_at_columns(data, given)
     if how is None:
         hint_at_scale(X, data.feature_names)
     scales = {} if how is None else SCALINGS[how](X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,11 +10,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.cli.formats.shared import Asked, hint
 from lognmf.datasets import Dataset
 from lognmf.models.validation import check_samples, read_samples
 
 _NAMED = 8
 """Columns that a message names."""
+
+_IDS, _LABELS = ("id", "index"), ("target", "label", "labels", "class", "y")
+"""Names of columns that are rarely features."""
+
+_NARROW = 50
+"""Columns up to which any may be no feature; of wider tables, often of words, only the first and the last."""
+
+_ROWS = 5
+"""Rows from which a column that counts them is no accident."""
 
 
 def check_matrix(X: Any, path: Any) -> None:
@@ -78,3 +89,44 @@ def where_negative(X: Any, names: Sequence[str] | None) -> str:
     words = [f"{j + 1}" if names is None else f"{names[j]!r}" for j in low[:_NAMED]]
     more = f" and {len(low) - _NAMED} more" if len(low) > _NAMED else ""
     return f"column{'s' if len(low) > 1 else ''} {', '.join(words)}{more}"
+
+
+def hint_at_columns(data: Dataset, given: Asked) -> None:
+    """Say so where columns that look like numbers or labels of the samples are used as features."""
+    found = [] if data.feature_names is None or sp.issparse(data.X) else _odd_columns(data)
+    if found:
+        said = [f"column {name!r} ({_meant(name, option, given)})" for name, option in found[:_NAMED]]
+        hint(f"used as features: {', '.join(said)}.")
+
+
+def _odd_columns(data: Dataset) -> list[tuple[str, str]]:
+    """Names of features that may be none, each with the option that it may be meant for."""
+    X, names = data.X, data.feature_names or ()
+    words = [name.strip().lower() for name in names]
+    odd = []
+    for j, word in enumerate(words):
+        told = len(words) <= _NARROW or j in (0, len(words) - 1)
+        if _counts(X[:, j]) or (told and word in _IDS and _whole(X[:, j])):
+            odd.append((names[j], "--index"))
+        elif told and word in _LABELS and _whole(X[:, j]) and not (word == "y" and "x" in words):
+            odd.append((names[j], "--labels"))
+    return odd
+
+
+def _counts(column: np.ndarray) -> bool:
+    """Whether a column holds whole numbers, each by one larger than that before."""
+    if len(column) < _ROWS or column[1] - column[0] != 1:
+        return False
+    return _whole(column) and bool((np.diff(column) == 1).all())
+
+
+def _whole(column: np.ndarray) -> bool:
+    return bool((column == np.floor(column)).all())
+
+
+def _meant(name: str, option: str, given: Asked) -> str:
+    """What to do with a column that may be no feature."""
+    if (given.index if option == "--index" else given.labels) is not None:
+        return "if it is none, remove it from the file"
+    what = "it names the samples" if option == "--index" else "it is their label"
+    return f"if {what}, give {option} {shlex.quote(name)}"
