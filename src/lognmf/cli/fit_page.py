@@ -79,7 +79,7 @@ def _highlights(shown: Shown, results: Mapping[str, Any]) -> Iterator[Highlight]
         yield Highlight(" / ".join(f"{share:.0%}" for share in zeros), "zeros in the parts / in the codes")
     if results["outliers"] is not None:
         yield Highlight(str(results["outliers"]), f"outliers among {len(shown.V)} samples")
-    yield Highlight(f"{results['seconds']:.2g} s", "for the fit")
+    yield Highlight(f"{results['seconds']:.2g} s", "from the command to the clusters")
 
 
 def _norm(X: Any) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 import typer
 
+from lognmf.cli.formats.faults import not_utf8
 from lognmf.datasets import Dataset
 from lognmf.parameters import check_sparse
 from lognmf.reading import check_unpacked, most_bytes, printable, reason
@@ -57,6 +58,8 @@ def parsing(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         kind = ending(path).lstrip(".")
+        if isinstance(error, UnicodeDecodeError) and kind.removesuffix(".gz") in ("csv", "tsv", "txt"):
+            raise not_utf8(path, kind, bytes(error.object[:2])) from error
         msg = f"{path} cannot be read as {kind}: {reason(error)}."
         if kind == "mat" and isinstance(error, NotImplementedError):
             msg = f"{path} is a MATLAB file of version 7.3, which cannot be read: save it with -v7."

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lognmf.cli.formats.faults import check_spelling, is_number, not_utf8, uneven_line
 from lognmf.cli.formats.shared import (
     Asked,
     check_labels_exist,
@@ -28,7 +29,6 @@ from lognmf.cli.formats.shared import (
 from lognmf.datasets import Dataset
 from lognmf.reading import check_unpacked, printable, zip_members
 
-_MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none"}
 _DELIMITERS = {".csv": ";,", ".tsv": "\t", ".txt": "\t;, "}
 """What may separate the cells of a line, by the end of the file's name. Semicolons come before commas, which
 may be decimal."""
@@ -102,7 +102,7 @@ def _form(lines: Sequence[str], delimiters: str) -> _Form:
     first = [cell.strip().replace(",", ".") if comma else cell.strip() for cell in (rows[0] if rows else [])]
     after = first[1:] if first[:1] == [""] else first
     counted = len(after) >= _COUNTED and after == [str(j) for j in range(len(after))]
-    return _Form(delimiter, "," if comma else ".", counted or any(not _is_number(cell) for cell in first))
+    return _Form(delimiter, "," if comma else ".", counted or any(not is_number(cell) for cell in first))
 
 
 def _separates(delimiter: str, lines: Sequence[str]) -> bool:
@@ -133,11 +133,16 @@ def _arrow_table(opened: Any, form: _Form, size: int) -> Any:
     try:
         return read(1 << 20)
     except pa.ArrowInvalid:
-        return read(min(size + 1, (1 << 31) - 1))
+        try:
+            return read(min(size + 1, (1 << 31) - 1))
+        except pa.ArrowInvalid as error:
+            raise ValueError(uneven_line(opened, form.delimiter) or str(error)) from error
 
 
 def _from_text(columns: Any, form: _Form, asked: Asked, path: Path) -> Dataset:
     """X from a table of text, whose first column may hold the names of the rows without saying so."""
+    from pyarrow import types
+
     names = [name.strip() for name in columns.column_names] if form.header else None
     asked = asked.indexed(names)
     if names and asked.index is None and names[0] in _ROW_NAMES:
@@ -149,6 +154,12 @@ def _from_text(columns: Any, form: _Form, asked: Asked, path: Path) -> Dataset:
     if names and "" in names:
         msg = f"Column {names.index('') + 1} of {path} has no name: name it, or remove it."
         raise ValueError(msg)
+    for j, field in enumerate(columns.schema):
+        if types.is_binary(field.type):  # only text that is no UTF-8 becomes that
+            raise not_utf8(path, ending(path).lstrip("."))
+        if _is_text(field.type) and not (names and names[j] in (asked.labels, asked.index)):
+            cells = columns.column(j).to_pylist()
+            check_spelling(f"{names[j]!r}" if names else f"{j + 1}", cells, form.decimal, path)
     _check_columns([field.type for field in columns.schema], names, asked, path)
     return _from_columns(columns, names, asked, path)
 
@@ -196,16 +207,6 @@ def _parquet_needs(facts: Any, names: set[str]) -> tuple[int, list[str]]:
                 if any(encoding.startswith("DELTA") for encoding in chunk.encodings):
                     delta.add(name)  # not yet implemented in Arrow
     return needed, sorted(texts - delta)
-
-
-def _is_number(cell: str) -> bool:
-    if cell.strip().lower() in _MISSING:
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _of_model(names: Sequence[str], asked: Asked, path: Path) -> list[int]:
