@@ -36,6 +36,7 @@ def fit_page(run: Run, summary: Mapping[str, Any], figures: Mapping[str, Drawing
     whole = "" if run.data.title in ("", run.data.name) else f"{run.data.title}: "
     found = f"{len(shown.sizes)} clusters" if run.tried else f"{shown.k} parts"
     how = "the best of several clusterings" if run.tried else "k-means on the codes"
+    how += f"; their number is {run.settings['number']}" if "number" in run.settings else ""
     mixture = f"each a mixture of {shown.k} parts by {shown.method}"
     sections = (
         clusters(shown),
