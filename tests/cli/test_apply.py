@@ -57,6 +57,62 @@ def test_columns_are_matched_by_name(run, frame):
     assert (code, "few.csv lacks 2 of the 6 features of the model: b, c." in err) == (2, True)
 
 
+@pytest.fixture
+def told(frame):
+    """The same samples with their names and labels."""
+    words = {"who": [f"s{i}" for i in range(24)], "kind": ["x", "y", "z"] * 8, "number": range(24)}
+    return frame.assign(**words)
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet"])
+@pytest.mark.parametrize("command", ["fit", "cluster"])
+def test_columns_that_the_model_does_not_know_are_left_out(run, told, command, end):
+    write = {"csv": told.to_csv, "parquet": told.to_parquet}[end]
+    write(f"all.{end}", index=False)
+    told.drop(columns="number").to_csv("told.csv", index=False)
+    given = ["--index", "who", "--labels", "kind", "--out", "r"]
+    assert run(command, "told.csv", "-k", 3, *given)[0] == 0
+    for apply, out in (("transform", f"all-codes.{end}"), ("predict", f"all-clusters.{end}")):
+        code, _, err = run(apply, "r", f"all.{end}")
+        assert code == 0, err
+        assert err.count(f"Left out of all.{end}, as the model does not know them: kind, number\n") == 1
+        assert pandas.read_csv(out.replace("parquet", "csv"))["name"].tolist() == told["who"].tolist()
+    clusters = pandas.read_csv("all-clusters.csv")["cluster"]
+    assert clusters.tolist() == pandas.read_csv("r/labels.csv")["cluster"].tolist()
+
+
+def test_the_index_of_the_fit_is_used_unless_another_is_given(run, told, tmp_path):
+    told.to_csv("told.csv", index=False)
+    assert run("fit", "told.csv", "-k", 2, "--index", "who", "--labels", "kind", "--out", "r")[0] == 0
+    assert json.loads((tmp_path / "r" / "summary.json").read_text())["settings"]["index"] == "who"
+    assert run("transform", "r", "told.csv", "--index", "kind", "--out", "k.csv")[0] == 0
+    assert pandas.read_csv("k.csv")["name"].tolist() == told["kind"].tolist()
+    told.drop(columns="who").to_csv("nameless.csv", index=False)
+    code, _, err = run("transform", "r", "nameless.csv", "--out", "n.csv")
+    assert code == 0, err
+    assert "name" not in pandas.read_csv("n.csv")
+
+
+def test_text_in_new_samples_is_refused_without_options_that_are_not_there(run, frame, told):
+    assert run("fit", "old.csv", "-k", 2, "--model", "nmf", "--out", "r")[0] == 0
+    told.assign(b="?").to_csv("odd.csv", index=False)
+    code, _, err = run("transform", "r", "odd.csv")
+    assert code == 2
+    assert "Column 'b' of odd.csv holds text, not numbers: replace what is not a number" in err
+    np.save("old.npy", frame.to_numpy())
+    assert run("fit", "old.npy", "-k", 2, "--model", "nmf", "--out", "n")[0] == 0
+    code, _, err = run("transform", "n", "odd.csv")
+    assert (code, "--index, or remove it." in err, "--labels" in err) == (2, True, False)
+
+
+def test_a_damaged_index_is_refused(run, tmp_path):
+    assert run("fit", "old.csv", "-k", 2, "--model", "nmf", "--out", "r")[0] == 0
+    for settings in ('{"settings": {"index": 3}}', '{"settings": 3}', "{}", "["):
+        (tmp_path / "r" / "summary.json").write_text(settings)
+        code, _, err = run("transform", "r", "old.csv")
+        assert (code, err.count("summary.json cannot be read as json")) == (2, 1)
+
+
 @pytest.mark.parametrize("command", ["fit", "cluster"])
 def test_samples_of_the_fit_keep_their_clusters(run, command):
     assert run(command, "old.csv", "-k", 3, "--out", "r", "--scale-features", "minmax")[0] == 0
@@ -107,7 +163,10 @@ REFUSALS = {
     "no file": (["predict", "r", "gone.csv"], "There is no file gone.csv"),
     "features": (["predict", "r", "wide.npy"], "wide.npy has 7 features, but the model has 6."),
     "ending": (["transform", "r", "old.csv", "--out", "x.txt"], "--out must end in .csv; got x.txt."),
-    "negative": (["transform", "r", "low.npy"], "Negative values in data"),
+    "negative": (
+        ["transform", "r", "low.npy"],
+        "low.npy has negative values in columns 'a', 'b', 'c', 'd', 'e', 'f': the model",
+    ),
 }
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import lognmf
 from lognmf import MODELS, PlainNMF, RobustLogSparseNMF, load_model, normalize
-from lognmf.cli import fit, options, read
+from lognmf.cli import fit, options, values
 from lognmf.cli import main as cli
 from lognmf.cli.folder import COMPARISON_FILES
 from lognmf.cli.options import OPTIONS
@@ -293,9 +293,9 @@ def test_the_rows_are_those_of_the_function(run, here, X):
 @blank
 def test_the_data_are_checked_once_before_they_are_scaled(run, X, monkeypatch):
     checked = []
-    check = read.check_samples
+    check = values.check_samples
     monkeypatch.setattr(
-        read, "check_samples", lambda *given, **more: checked.append(1) or check(*given, **more)
+        values, "check_samples", lambda *given, **more: checked.append(1) or check(*given, **more)
     )
     assert run("compare", "x.npy", *QUICK)[0] == 0
     assert checked == [1]
@@ -384,7 +384,10 @@ REFUSALS = {
     "components not positive": (["fit", "x.npy", "-k", "0"], "-k must be an integer >= 1; got 0."),
     "no file": (["fit", "gone.csv", *QUICK], "There is no file gone.csv: give a csv"),
     "unknown ending": (["fit", "x.docx", *QUICK], "x.docx is of no known format"),
-    "negative data": (["fit", "negative.npy", *QUICK], "smallest entry of X is -1.5."),
+    "negative data": (
+        ["fit", "negative.npy", *QUICK],
+        "negative values in columns 1, 2, 3, 4, 5, 6: add --scale-features minmax",
+    ),
     "missing data": (
         ["fit", "missing.npy", *QUICK],
         r"missing.npy has missing entries (2): fill them, drop these rows, or choose wnmf or ls-nmf",
@@ -440,7 +443,7 @@ REFUSALS = {
     "compare: out is precious": ([*COMPARE, "--out", ".", "--force"], "because it holds other files"),
     "compare: none can": (
         ["compare", "negative.npy", *QUICK, "--models", "nmf,gnmf"],
-        "Negative values in data passed to PlainNMF",
+        "negative.npy has negative values in column",
     ),
     "memory": (["fit", "x.npy", "-k", str(3 * 10**16), "--clusters", "2"], "There is not enough memory: Una"),
 }

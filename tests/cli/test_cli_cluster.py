@@ -60,6 +60,26 @@ def test_the_number_of_clusters_can_be_chosen(run, tmp_path):
     assert (summary["settings"]["clusters"], summary["settings"]["class"]) == (3, "PlainNMF")
 
 
+@blank
+def test_a_number_that_was_guessed_is_called_so(run, tmp_path):
+    guess = "a guess, chosen automatically by the modularity of the neighbour graph"
+    said = {}
+    for k in ("auto", "3"):
+        code, out, _ = run("cluster", "x.npy", "-k", k, "--model", "nmf", "--out", k)
+        assert code == 0
+        page = (tmp_path / k / "index.html").read_text()
+        summary = json.loads((tmp_path / k / "summary.json").read_text())["settings"]
+        said[k] = (
+            f"their number {guess}" in " ".join(out.split()),
+            f"Clusters: the best of several clusterings; their number is {guess}." in page,
+            f"3, {guess}" in page,
+            summary.get("number") == guess,
+        )
+    assert said == {"auto": (True,) * 4, "3": (False,) * 4}
+    _, out, _ = run("cluster", "--help")
+    assert "auto guesses one up to 30, by the modularity of the neighbour graph" in " ".join(out.split())
+
+
 REFUSALS = {
     "clusters": (["-k", "many"], "--clusters must be an integer >= 1 or \"auto\"; got 'many'."),
     "no clusters": (["-k", "0"], "--clusters must be an integer >= 1; got 0."),

@@ -580,7 +580,7 @@ def test_empty_files(tmp_path, ending):
 
 
 def test_ragged_rows(tmp_path):
-    with pytest.raises(ValueError, match="Expected 2 columns, got 1"):
+    with pytest.raises(ValueError, match="line 2 has 1 cells, and the first line has 2; all must"):
         read_data(write_rows(tmp_path / "x.csv", [[1, 2], [3]]))
 
 
@@ -593,7 +593,7 @@ def test_text_that_is_no_label(tmp_path):
 
 
 def test_text_in_a_table_without_names(tmp_path):
-    with pytest.raises(ValueError, match=r"Column 2 of .* holds text"):
+    with pytest.raises(ValueError, match=r"Column 2 of .* holds 'four' in row 2 of the data, which"):
         read_data(write_rows(tmp_path / "x.csv", [[1, 2], [3, "four"]]))
 
 

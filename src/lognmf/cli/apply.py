@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,8 @@ import numpy as np
 import typer
 
 from lognmf.cli import options
-from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY, THEIR_CLUSTERS
+from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY, THEIR_CLUSTERS, read_summary
+from lognmf.cli.formats.shared import Fitted, parsing
 from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
 from lognmf.files import check_new, new_file
@@ -44,7 +46,8 @@ def transform(
     """Write the codes of new samples.
 
     The codes say how much of each part is in a sample. The samples are scaled as those of the fit were.
-    Columns are matched by name where both have names.
+    Columns are matched by name where both have names, and those that the model does not know are left out.
+    The column of sample names is that of the fit unless --index is given.
     """
     with interruptible(), worded(ValueError, OSError, MemoryError):
         target = _target(out, file, "codes", force=force)
@@ -107,21 +110,43 @@ def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, An
     """The model, and new samples as it sees them, with their names."""
     from lognmf.cli.read import read_data, reading, size_of
     from lognmf.cli.scaling import Preparation
+    from lognmf.cli.values import where_negative
+    from lognmf.models.validation import read_samples
     from lognmf.persistence import load_model
 
     if not (results / SUMMARY).is_file() or not (results / MODEL).is_file():
         msg = f"{results} is no result folder of lognmf fit or lognmf cluster: give one that holds {MODEL}."
         raise ValueError(msg)
     model, preparation = load_model(results / MODEL), Preparation.load(results / PREPARATION)
+    index = _index(results)
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # the preparation has matched the columns by then
     given = reading(context)
+    matched = not (given.transpose or given.features)  # then the columns are not, or not called, the features
+    given = replace(given, fitted=Fitted((preparation.feature_names or ()) if matched else (), index))
     data = read_data(file, given, resize=size_of("--resize", given.resize))
     X = preparation.in_order(data.X, data.feature_names, file)
     if X.shape[1] != model.n_features_in_:
         msg = f"{file} has {X.shape[1]} features, but the model has {model.n_features_in_}."
         raise ValueError(msg)
-    return model, preparation(X), data.sample_names
+    X = preparation(X)
+    if not model._signed and read_samples(X).smallest < 0:
+        names = data.feature_names if preparation.feature_names is None else preparation.feature_names
+        where = where_negative(X, names)
+        msg = f"{file} has negative values in {where}: the model takes none, as its fit had none."
+        raise ValueError(msg)
+    return model, X, data.sample_names
+
+
+def _index(results: Path) -> str | None:
+    """The column that named the samples of the fit, if one did."""
+    summary = read_summary(results)
+    with parsing(results / SUMMARY):
+        index = summary["settings"].get("index")
+        if not isinstance(index, str | None):
+            msg = f"the index must be the name of a column; got {index!r}"
+            raise TypeError(msg)
+        return index
 
 
 def clusters(results: Path) -> np.ndarray:

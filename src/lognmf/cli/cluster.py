@@ -30,7 +30,7 @@ def cluster(
             "--clusters",
             "-k",
             metavar="K|auto",
-            help="Number of clusters; auto chooses one, up to 30.",
+            help="Number of clusters. auto guesses one up to 30, by the modularity of the neighbour graph.",
         ),
     ],
     effort: Annotated[
@@ -76,7 +76,7 @@ def cluster(
         from lognmf.cli.read import reading
         from lognmf.cli.unfinished import finished, resumed
         from lognmf.cli.write import Run, summarize, write_results
-        from lognmf.grid.clusterer import NMFClustering
+        from lognmf.grid.clusterer import AUTO, NMFClustering
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, FloatingPointError, MemoryError):
@@ -110,9 +110,12 @@ def cluster(
                 "normalize": normalize,
                 "scale_features": scale_features,
                 "labels": labels,
+                "index": index,
                 "image_shape": data.image_shape,
             }
             asked["clusters"] = clusterer.n_clusters_
+            if clusters == AUTO:
+                asked["number"] = show.GUESSED
             call = context.obj
             more: Any = {"tried": clusterer.rows_, "known": clusterer._known, "seconds": call.seconds}
             if clusterer.sample_ is not None:
@@ -121,7 +124,7 @@ def cluster(
             write_results(folder, run, force=force, kind=Path(file).suffix.lower() if in_blocks else "")
             finished(folder)
     Console().print(show.candidates(clusterer.rows_), "")
-    Console().print(show.clusters(summarize(run)["results"]))
+    Console().print(show.clusters(summarize(run)["results"], number=asked.get("number")))
     if data.feature_names is not None:
         Console(markup=False, highlight=False).print(
             "", show.parts(clusterer.model_, data.feature_names), sep="\n"

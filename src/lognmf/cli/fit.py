@@ -132,7 +132,7 @@ def fit(
     given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
     name = model.lower()
     settings: dict[str, Any] = {"model": name, "seed": seed, "normalize": normalize, "labels": labels}
-    settings["scale_features"] = scale_features
+    settings |= {"index": index, "scale_features": scale_features}
     with interruptible():
         from lognmf.cli import show
         from lognmf.cli.bars import shown

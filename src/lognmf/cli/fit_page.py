@@ -36,6 +36,7 @@ def fit_page(run: Run, summary: Mapping[str, Any], figures: Mapping[str, Drawing
     whole = "" if run.data.title in ("", run.data.name) else f"{run.data.title}: "
     found = f"{len(shown.sizes)} clusters" if run.tried else f"{shown.k} parts"
     how = "the best of several clusterings" if run.tried else "k-means on the codes"
+    how += f"; their number is {run.settings['number']}" if "number" in run.settings else ""
     mixture = f"each a mixture of {shown.k} parts by {shown.method}"
     sections = (
         clusters(shown),
@@ -79,7 +80,7 @@ def _highlights(shown: Shown, results: Mapping[str, Any]) -> Iterator[Highlight]
         yield Highlight(" / ".join(f"{share:.0%}" for share in zeros), "zeros in the parts / in the codes")
     if results["outliers"] is not None:
         yield Highlight(str(results["outliers"]), f"outliers among {len(shown.V)} samples")
-    yield Highlight(f"{results['seconds']:.2g} s", "for the fit")
+    yield Highlight(f"{results['seconds']:.2g} s", "from the command to the clusters")
 
 
 def _norm(X: Any) -> float:
@@ -154,7 +155,8 @@ def _tried(run: Run) -> Section:
 
 
 def _next(run: Run, results: Mapping[str, Any], folder: Path, shown: Shown) -> Section:
-    steps = next_steps(run.command, folder, len(shown.sizes), {**results, "parts": shown.k})
+    known = {**results, "parts": shown.k, "chosen": "components" in run.settings}
+    steps = next_steps(run.command, folder, len(shown.sizes), known, run.model, run.data.X)
     return Section("What to try next", tuple(f"- `{command}`: {purpose}." for command, purpose in steps))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from lognmf.cli.formats.shared import parsing
 from lognmf.files import OLD, is_working_folder, remove_abandoned, working_folder
 
 PAGE = "index.html"
@@ -43,6 +46,15 @@ LARGE_FILES, FACTORS = ("U.npy", "V.npy", "factors.h5", "factors.hdf5", "factors
 
 COMPARISON_FILES = (PAGE, SUMMARY, "comparison.csv", "comparison.png", "parts.png")
 """Everything the result folder of a comparison can hold."""
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """The summary of a result folder; empty where there is none."""
+    file = folder / SUMMARY
+    if not file.is_file():
+        return {}
+    with parsing(file):
+        return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
 def check_folder(folder: str | os.PathLike[str], *, force: bool = False) -> Path:

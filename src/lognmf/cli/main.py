@@ -23,7 +23,7 @@ class Call(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """How long the user has waited."""
+        """How long the command has run."""
         return time.perf_counter() - self.began
 
 
@@ -66,8 +66,9 @@ def _run(given: list[str], began: float) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        # Arguments that typer could not read; without any it has shown its help already.
-        if sentence := error.format_message():
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
+            print(error.format_message(), file=sys.stderr)  # noqa: T201
+        elif sentence := error.format_message():
             complain(sentence.rstrip(".") + ("" if sentence.endswith("?") else ".") + " See lognmf --help.")
         return 2
 

@@ -28,8 +28,8 @@ _SPREAD = ("accuracy", "normalized_cut")
 """Scores whose spread the table shows: with those of all it would be too wide."""
 
 _MOST_CLASSES = 12
-_IN_TABLES = ("models", "class", "parameters", "clusterer")
-"""Settings that a page shows in a table."""
+_ELSEWHERE = ("models", "class", "parameters", "clusterer", "number")
+"""Settings that a page shows in a table, or as facts of their own."""
 
 _WEIGHTS = ("alpha", "beta", "gamma", "lam")
 SILENT = ("verbose", "warm_start")
@@ -184,9 +184,13 @@ def word(value: Any) -> float | str | None:
 def facts(summary: Mapping[str, Any]) -> dict[str, str]:
     """How the numbers were computed, in words."""
     source, settings = summary["input"], summary["settings"]
-    asked = {name: value for name, value in settings.items() if name not in _IN_TABLES and value is not None}
+    asked = {name: value for name, value in settings.items() if name not in _ELSEWHERE and value is not None}
+    number = (
+        {"Number of clusters": f"{asked['clusters']}, {settings['number']}"} if "number" in settings else {}
+    )
     return {
         "Command": f"`{summary['command']}`",
+        **number,
         "Date": summary["date"],
         "Data": "\n".join(f"{name}: {value}" for name, value in source.items() if value is not None),
         "Settings": ", ".join(f"{name} {value}" for name, value in asked.items()),

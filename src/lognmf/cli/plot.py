@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from lognmf.cli import options
 from lognmf.cli.apply import clusters
-from lognmf.cli.folder import MODEL, PREPARATION, SUMMARY
+from lognmf.cli.folder import MODEL, PREPARATION, read_summary
 from lognmf.cli.formats import parsing
 from lognmf.cli.help import option
 from lognmf.cli.options import interruptible, worded
@@ -37,11 +36,7 @@ class Saved:
     @property
     def summary(self) -> dict[str, Any]:
         """The summary of a result folder; empty for a model file."""
-        file = self.path / SUMMARY
-        if not file.is_file():
-            return {}
-        with parsing(file):
-            return dict(json.loads(file.read_text(encoding="utf-8")))
+        return read_summary(self.path)
 
     @property
     def model(self) -> Any:

@@ -28,10 +28,10 @@ from lognmf.cli.formats import (
     reader,
 )
 from lognmf.cli.scaling import SCALINGS, Preparation, hint_at_scale
+from lognmf.cli.values import check_matrix, check_values, hint_at_columns
 from lognmf.datasets import Dataset
 from lognmf.datasets.places import is_archive
 from lognmf.files import fingerprint
-from lognmf.models.validation import check_samples, read_samples
 from lognmf.parameters import check_choice
 from lognmf.reading import printable
 
@@ -66,7 +66,9 @@ def load(file: str, given: Reading, estimators: Iterable[Any]) -> tuple[Dataset,
         check_choice("scale_features", how, SCALINGS)
     data = read(file, given)
     source = _source(file, given.labels, data)
-    X = _check_values(data.X, file, estimators)
+    X = check_values(data, file, estimators, how=how)
+    if not given.transpose:
+        hint_at_columns(data, given)
     if how is None:
         hint_at_scale(X, data.feature_names)
     scales = {} if how is None else SCALINGS[how](X)
@@ -129,7 +131,7 @@ def read_data(
             raise _no_file(Path(path))
         _hint_at_cells(Path(path), given)
         data = readable(Path(path), given)
-    _check_matrix(data.X, path)
+    check_matrix(data.X, path)
     if given.transpose:
         data = _transposed(data, path)
     if named and wanted == "target":
@@ -240,52 +242,6 @@ def _values_hash(X: Any) -> str:
     for part in parts:
         digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
-
-
-# Values --------------------------------------------------------------------------------
-
-
-def _check_matrix(X: Any, path: Any) -> None:
-    if X.ndim != 2:
-        flat = f"{X.shape[0]}×{int(np.prod(X.shape[1:]))}" if X.ndim > 2 else "samples×features"
-        msg = (
-            f"{path} holds an array of shape {X.shape}; it must be a matrix with one sample per row. "
-            f"Reshape it to {flat}" + (" and give --image-shape." if X.ndim == 3 else ".")
-        )
-        raise ValueError(msg)
-    if X.dtype.kind not in "buif":
-        msg = f"{path} holds values of type {X.dtype}; they must be real numbers."
-        raise ValueError(msg)
-
-
-def _check_values(X: Any, file: str, estimators: Iterable[Any]) -> Any:
-    """X as the first model that takes it sees it, before scaling; missing entries are still NaN."""
-    refusals = []
-    samples = read_samples(X)
-    for estimator in estimators:
-        try:
-            data = check_samples(estimator, samples, reset=True)
-        except (ValueError, TypeError) as error:
-            refusals.append(str(error))
-        else:
-            return data.X if data.M is None else np.where(data.M > 0, data.X, np.nan)
-    _check_finite(X, file)
-    raise ValueError(refusals[0])
-
-
-def _check_finite(X: Any, file: str) -> None:
-    """Say how many entries of the file are infinite or missing, if any."""
-    values = X.data if sp.issparse(X) else X
-    infinite, missing = np.isinf(values).sum(), np.isnan(values).sum()
-    if infinite:
-        msg = f"{file} has infinite entries ({infinite}): replace them, or drop these rows."
-        raise ValueError(msg)
-    if missing:
-        msg = (
-            f"{file} has missing entries ({missing}): fill them, drop these rows, or choose wnmf or ls-nmf, "
-            "which handle missing entries of a dense table."
-        )
-        raise ValueError(msg)
 
 
 # Labels --------------------------------------------------------------------------------

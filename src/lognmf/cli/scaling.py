@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.cli.formats.shared import hint, parsing
+from lognmf.cli.formats.shared import hint, parsing, say_left_out
 from lognmf.preprocessing import normalize
 from lognmf.reading import check_npz
 
@@ -69,9 +69,11 @@ class Preparation:
         place = {name: j for j, name in enumerate(names)}
         lost = [name for name in self.feature_names if name not in place]
         if lost:
-            few = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
+            few = ", ".join(lost[:8]) + (", …" if len(lost) > 8 else "")
             msg = f"{path} lacks {len(lost)} of the {len(self.feature_names)} features of the model: {few}."
             raise ValueError(msg)
+        known = set(self.feature_names)
+        say_left_out([name for name in names if name not in known], path)
         return X[:, [place[name] for name in self.feature_names]]
 
 

@@ -30,6 +30,9 @@ _CRITERIA = {
 _ELSEWHERE = ("start", "purity")
 """Columns of a comparison that do not fit on the screen; the page has them."""
 
+GUESSED = "a guess, chosen automatically by the modularity of the neighbour graph"
+"""How -k auto found the number of clusters."""
+
 _TOP, _MOST_PARTS = 5, 30
 """Features of a part that are shown, and parts."""
 
@@ -60,9 +63,10 @@ def results(summary: Mapping[str, Any]) -> Table:
     return _listed(about | _clusters(summary))
 
 
-def clusters(summary: Mapping[str, Any]) -> Table:
-    """The clusters alone."""
-    return _listed(_clusters(summary) | {"seconds": f"{summary['seconds']:.1f}"})
+def clusters(summary: Mapping[str, Any], *, number: str | None = None) -> Table:
+    """The clusters alone, and how their ``number`` was chosen, if it was not given."""
+    chosen = {} if number is None else {"their number": number}
+    return _listed(_clusters(summary) | chosen | {"seconds": f"{summary['seconds']:.1f}"})
 
 
 def _clusters(summary: Mapping[str, Any]) -> dict[str, str]:

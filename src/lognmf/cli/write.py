@@ -52,7 +52,7 @@ class Run:
 
     ``settings`` is what the user asked for besides the model's own parameters, ``source`` has the paths
     and hashes of the data, ``command`` is the command line, ``preparation`` says how samples were scaled,
-    ``seconds`` how long the user waited, ``tuning`` how weights were chosen. ``tried`` has a row for each
+    ``seconds`` how long that took, ``tuning`` how weights were chosen. ``tried`` has a row for each
     clustering that was tried, ``known`` are samples and their clusters that new ones are compared with, and
     ``sampled`` is the number of samples that were clustered, if not all.
     """

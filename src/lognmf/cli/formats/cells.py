@@ -122,7 +122,7 @@ def read_zarr(folder: Path, asked: Asked) -> Dataset:
 
 def from_anndata(cells: Any, asked: Asked, path: Path) -> Dataset:
     """X, or a layer, of an AnnData object with the names of its observations and variables."""
-    kept = cells
+    kept, asked = cells, asked.indexed(list(cells.obs.columns))
     elsewhere = [*cells.layers, *([RAW] if cells.raw is not None else [])]
     if asked.layer == RAW and cells.raw is not None:
         kept = cells.raw

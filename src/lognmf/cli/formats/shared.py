@@ -5,17 +5,26 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 import typer
 
+from lognmf.cli.formats.faults import not_utf8
 from lognmf.datasets import Dataset
 from lognmf.parameters import check_sparse
 from lognmf.reading import check_unpacked, most_bytes, printable, reason
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit knows of its columns, by which those of new samples are told."""
+
+    features: tuple[str, ...] = ()  # as `dataset` has them; () if they have no names
+    index: str | None = None  # the column that named the samples
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,12 @@ class Asked:
     index: str | None = None  # a column with the names of the samples
     layer: str | None = None  # a matrix of an AnnData file other than X
     features: str | None = None  # names of the features: a column of AnnData's var
+    fitted: Fitted | None = None  # of new samples: the fit that they go to
+
+    def indexed(self, names: Sequence[str] | None) -> Self:
+        """The same with the index of the fit, if ``names`` has that column and no other is asked for."""
+        usual = None if self.fitted is None else self.fitted.index
+        return replace(self, index=usual) if self.index is None and usual in (names or ()) else self
 
 
 def ending(path: Path) -> str:
@@ -43,6 +58,8 @@ def parsing(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         kind = ending(path).lstrip(".")
+        if isinstance(error, UnicodeDecodeError) and kind.removesuffix(".gz") in ("csv", "tsv", "txt"):
+            raise not_utf8(path, kind, bytes(error.object[:2])) from error
         msg = f"{path} cannot be read as {kind}: {reason(error)}."
         if kind == "mat" and isinstance(error, NotImplementedError):
             msg = f"{path} is a MATLAB file of version 7.3, which cannot be read: save it with -v7."
@@ -75,6 +92,13 @@ def check_labels_exist(labels: str | None, names: Sequence[str] | None, path: An
 def hint(text: str) -> None:
     """Tell the user what may be meant otherwise."""
     typer.echo(f"Hint: {text}", err=True)
+
+
+def say_left_out(names: Sequence[str], path: Any) -> None:
+    """Name the columns of a file that a model does not know, if there are any."""
+    if names:
+        few = ", ".join(map(printable, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        typer.echo(f"Left out of {path}, as the model does not know them: {few}", err=True)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lognmf.cli.formats.faults import check_spelling, is_number, not_utf8, uneven_line
 from lognmf.cli.formats.shared import (
     Asked,
     check_labels_exist,
@@ -22,12 +23,12 @@ from lognmf.cli.formats.shared import (
     needs,
     open_text,
     parsing,
+    say_left_out,
     text_bytes,
 )
 from lognmf.datasets import Dataset
-from lognmf.reading import check_unpacked, zip_members
+from lognmf.reading import check_unpacked, printable, zip_members
 
-_MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none"}
 _DELIMITERS = {".csv": ";,", ".tsv": "\t", ".txt": "\t;, "}
 """What may separate the cells of a line, by the end of the file's name. Semicolons come before commas, which
 may be decimal."""
@@ -101,7 +102,7 @@ def _form(lines: Sequence[str], delimiters: str) -> _Form:
     first = [cell.strip().replace(",", ".") if comma else cell.strip() for cell in (rows[0] if rows else [])]
     after = first[1:] if first[:1] == [""] else first
     counted = len(after) >= _COUNTED and after == [str(j) for j in range(len(after))]
-    return _Form(delimiter, "," if comma else ".", counted or any(not _is_number(cell) for cell in first))
+    return _Form(delimiter, "," if comma else ".", counted or any(not is_number(cell) for cell in first))
 
 
 def _separates(delimiter: str, lines: Sequence[str]) -> bool:
@@ -132,18 +133,33 @@ def _arrow_table(opened: Any, form: _Form, size: int) -> Any:
     try:
         return read(1 << 20)
     except pa.ArrowInvalid:
-        return read(min(size + 1, (1 << 31) - 1))
+        try:
+            return read(min(size + 1, (1 << 31) - 1))
+        except pa.ArrowInvalid as error:
+            raise ValueError(uneven_line(opened, form.delimiter) or str(error)) from error
 
 
 def _from_text(columns: Any, form: _Form, asked: Asked, path: Path) -> Dataset:
     """X from a table of text, whose first column may hold the names of the rows without saying so."""
+    from pyarrow import types
+
     names = [name.strip() for name in columns.column_names] if form.header else None
+    asked = asked.indexed(names)
     if names and asked.index is None and names[0] in _ROW_NAMES:
         names[0] = "row names"
         asked = replace(asked, index="row names")
+    if names is not None:
+        kept = _of_model(names, asked, path)
+        columns, names = columns.select(kept), [names[j] for j in kept]
     if names and "" in names:
         msg = f"Column {names.index('') + 1} of {path} has no name: name it, or remove it."
         raise ValueError(msg)
+    for j, field in enumerate(columns.schema):
+        if types.is_binary(field.type):  # only text that is no UTF-8 becomes that
+            raise not_utf8(path, ending(path).lstrip("."))
+        if _is_text(field.type) and not (names and names[j] in (asked.labels, asked.index)):
+            cells = columns.column(j).to_pylist()
+            check_spelling(f"{names[j]!r}" if names else f"{j + 1}", cells, form.decimal, path)
     _check_columns([field.type for field in columns.schema], names, asked, path)
     return _from_columns(columns, names, asked, path)
 
@@ -158,11 +174,13 @@ def read_parquet(path: Path, asked: Asked) -> Dataset:
         # The index that pandas stored is not a feature.
         stored = (schema.pandas_metadata or {}).get("index_columns", [])
         stored = [name for name in stored if name in schema.names]  # a range of numbers has no column
+        asked = asked.indexed(schema.names)
         if asked.index is None and len(stored) == 1 and stored[0] != asked.labels:
             kind = schema.field(stored[0]).type
             asked = replace(asked, index=stored[0]) if _is_numeric(kind) or _is_text(kind) else asked
         wanted = (asked.labels, asked.index)
         fields = [field for field in schema if field.name not in stored or field.name in wanted]
+    fields = [fields[j] for j in _of_model([field.name for field in fields], asked, path)]
     names = [field.name for field in fields]
     _check_columns([field.type for field in fields], names, asked, path)
     with parsing(path):
@@ -191,14 +209,14 @@ def _parquet_needs(facts: Any, names: set[str]) -> tuple[int, list[str]]:
     return needed, sorted(texts - delta)
 
 
-def _is_number(cell: str) -> bool:
-    if cell.strip().lower() in _MISSING:
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+def _of_model(names: Sequence[str], asked: Asked, path: Path) -> list[int]:
+    """Places of the columns that the model knows, and of the samples' names; all where there is no model."""
+    if asked.fitted is None or not asked.fitted.features:
+        return list(range(len(names)))
+    known = set(asked.fitted.features)
+    strange = {name for name in names if name != asked.index and printable(name) not in known}
+    say_left_out([name for name in names if name in strange], path)
+    return [j for j, name in enumerate(names) if name not in strange]
 
 
 def _check_columns(kinds: list[Any], names: list[str] | None, asked: Asked, path: Path) -> None:
@@ -216,7 +234,7 @@ def _check_columns(kinds: list[Any], names: list[str] | None, asked: Asked, path
         if names and names[j] in (asked.labels, asked.index):
             _check_label_type(kind, names[j], path)
         else:
-            _check_numbers(kind, f"{names[j]!r}" if names else f"{j + 1}", path)
+            _check_numbers(kind, f"{names[j]!r}" if names else f"{j + 1}", asked, path)
 
 
 def _from_columns(columns: Any, names: list[str] | None, asked: Asked, path: Path) -> Dataset:
@@ -247,14 +265,20 @@ def _words(columns: Any, names: list[str] | None, name: str | None, path: Path) 
     return _label_column(columns.column(names.index(name)), name, path)
 
 
-def _check_numbers(kind: Any, column: str, path: Path) -> None:
+def _check_numbers(kind: Any, column: str, asked: Asked, path: Path) -> None:
     from pyarrow import types
 
     if not _is_numeric(kind):
         text = _is_text(kind) or types.is_dictionary(kind)
+        advice = (
+            "name it with --labels if it is the label of each sample, with --index if it is its name, or "
+            "remove it"
+        )
+        if asked.fitted is not None:
+            known = "replace what is not a number, as it is a feature of the model"
+            advice = known if asked.fitted.features else "name it with --index, or remove it"
         msg = (
-            f"Column {column} of {path} holds {'text' if text else f'{kind} values'}, not numbers: name it "
-            "with --labels if it is the label of each sample, with --index if it is its name, or remove it."
+            f"Column {column} of {path} holds {'text' if text else f'{kind} values'}, not numbers: {advice}."
         )
         raise ValueError(msg)
 

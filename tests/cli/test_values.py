@@ -1,0 +1,105 @@
+"""Values that a model cannot take: refused in words of the command line, unless a scaling cures them."""
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse as sp
+
+from lognmf.cli.formats import Asked
+from lognmf.cli.values import hint_at_columns, where_negative
+from lognmf.datasets import Dataset
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+ADVICE = "add --scale-features minmax, which maps each column to 0 to 1, or choose --model semi-nmf"
+
+
+@pytest.fixture(autouse=True)
+def table(tmp_path, monkeypatch, rng):
+    """A table with negative values in two columns."""
+    monkeypatch.chdir(tmp_path)
+    table = pandas.DataFrame(rng.random((24, 4)) - [0, 0.5, 0, 0.5], columns=list("abcd"))
+    table.to_csv("x.csv", index=False)
+    return table
+
+
+@pytest.mark.parametrize("command", ["fit", "cluster", "compare"])
+def test_minmax_cures_negative_values(run, command):
+    quick = ["--models", "nmf", "--no-references"] if command == "compare" else ["--model", "nmf"]
+    arguments = [command, "x.csv", "-k", 2, *quick, "--out", "r"]
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert f"Error: x.csv has negative values in columns 'b', 'd': {ADVICE}, which takes them." in err
+    code, _, err = run(*arguments, "--scale-features", "minmax")
+    assert code == 0, err
+    assert run(*arguments, "--scale-features", "max", "--force")[0] == 2
+    if command != "compare":
+        assert run("transform", "r", "x.csv")[0] == 0
+        codes = pandas.read_csv("x-codes.csv").filter(like="part")
+        assert np.isfinite(codes.to_numpy()).all()
+
+
+def test_minmax_with_missing_and_infinite_entries(run, table):
+    table.mask(table > 0.9).to_csv("holes.csv", index=False)
+    how = ["-k", 2, "--scale-features", "minmax", "--out", "r"]
+    assert run("fit", "holes.csv", *how, "--model", "wnmf")[0] == 0
+    for sign in (-1, 1):
+        table.mask(table > 0.9, sign * np.inf).to_csv("far.csv", index=False)
+        code, _, err = run("fit", "far.csv", *how, "--force")
+        assert (code, "far.csv has infinite entries" in err) == (2, True)
+
+
+def test_sparse_data_are_not_lifted(run, table):
+    sp.save_npz("x.npz", sp.csr_array(table.to_numpy()))
+    code, _, err = run("fit", "x.npz", "-k", 2, "--scale-features", "minmax")
+    assert code == 2
+    assert "x.npz has negative values in columns 2, 4: choose --model semi-nmf" in err
+
+
+def test_columns_in_words():
+    X = np.array([[1.0, np.nan, -1.0], [1.0, -1.0, np.nan]])
+    assert where_negative(X, None) == "columns 2, 3"
+    assert where_negative(X[:, :2], ["a", "b"]) == "column 'b'"
+    assert where_negative(-np.ones((2, 10)), None) == "columns 1, 2, 3, 4, 5, 6, 7, 8 and 2 more"
+
+
+# Columns that are no features ----------------------------------------------------------------
+
+
+def hinted(capsys, columns, **given):
+    table = pandas.DataFrame(columns)
+    data = Dataset(table.to_numpy(float), None, "x", "x", feature_names=tuple(table.columns))
+    hint_at_columns(data, Asked(**given))
+    return capsys.readouterr().err
+
+
+def test_columns_that_look_like_ids_or_labels_are_named(capsys, rng):
+    a = {"a": rng.random(9), "b": rng.random(9)}
+    found = hinted(capsys, {"ID": rng.permutation(9), **a, "Target": [0, 1, 2] * 3})
+    assert found == (
+        "Hint: used as features: column 'ID' (if it names the samples, give --index ID), "
+        "column 'Target' (if it is their label, give --labels Target).\n"
+    )
+    assert "column 'my row' (if it names the samples, give --index 'my row')" in hinted(
+        capsys, {**a, "my row": range(1001, 1010)}
+    )
+    assert "column 'y' (if it is none, remove it" in hinted(capsys, {**a, "y": [1] * 9}, labels="kind")
+
+
+def test_ordinary_columns_are_not(capsys, rng):
+    counts = rng.poisson(2, (9, 60))
+    assert hinted(capsys, {f"g{j}": counts[:, j] for j in range(60)}) == ""
+    assert hinted(capsys, {"class" if j == 7 else f"w{j}": counts[:, j] for j in range(60)}) == ""
+    assert hinted(capsys, {"x": counts[:, 0], "y": counts[:, 1], "z": counts[:, 2]}) == ""
+    assert hinted(capsys, {"index": rng.random(9), "class": rng.random(9)}) == ""
+    assert hinted(capsys, {"a": range(4), "b": range(4)}) == ""
+    assert hinted(capsys, {"a": [1, 2, np.nan, 4, 5, 6], "b": [1, 2, 3, 4, 5, 7]}) == ""
+
+
+def test_the_hint_changes_no_result(run, table, tmp_path):
+    table.abs().assign(id=range(1001, 1025)).to_csv("id.csv", index=False)
+    code, _, err = run("fit", "id.csv", "-k", 2, "--model", "nmf", "--out", "r")
+    assert code == 0
+    assert err.count("Hint: used as features: column 'id' (if it names the samples, give --index id).") == 1
+    assert (tmp_path / "r" / "parts.csv").read_text().count("\nid,") == 1
+    code, _, err = run("fit", "id.csv", "-k", 2, "--model", "nmf", "--out", "s", "--index", "id")
+    assert (code, "used as features" in err) == (0, False)
