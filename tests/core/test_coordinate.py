@@ -19,7 +19,7 @@ from lognmf.core.loop import iterate
 from lognmf.core.parallel import SHARED_PRODUCTS
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS, CoordinateDescent
-from lognmf.core.solvers.coordinate import compiled
+from lognmf.core.solvers.coordinate import compiled, rule
 from lognmf.core.solvers.coordinate.coloured_graph import coloured, without_edges
 from lognmf.core.solvers.coordinate.costs import Costs, best_scale, newton_scale
 from lognmf.core.terms import (
@@ -257,6 +257,31 @@ def test_close_fit_goes_on_falling(rng):
     objective = solution.history["objective"][:, 0]
     assert (np.diff(objective) <= 0).all()
     assert objective[-1] < 1e-9 * objective[0]
+
+
+@pytest.mark.parametrize(("noise", "ends_sooner"), [(0.0, True), (1e-2, False)])
+def test_a_nearly_exact_fit_has_converged(noise, ends_sooner, monkeypatch):
+    """Else the objective falls by the same share for ever; fits with an error are as they were."""
+    rng = np.random.default_rng(0)
+    X = rng.random((80, 4)) @ (rng.random((4, 20)) * (rng.random((4, 20)) < 0.5))
+    X += noise * rng.random(X.shape)
+    problem, share = Problem(InMemory(X), Frobenius()), rule.NEARLY_EXACT
+    solution, before = (_run(problem, X, share, monkeypatch) for share in (share, 0.0))
+    assert solution.reason == ["converged"]
+    assert (solution.n_iter < before.n_iter).all() == ends_sooner
+    if ends_sooner:
+        assert before.reason == ["max_iter"]
+        assert solution.objective[0] < share * np.sum(X**2)
+    else:
+        np.testing.assert_array_equal(solution.state.U, before.state.U)
+
+
+def _run(problem, X, share, monkeypatch):
+    monkeypatch.setattr(rule, "NEARLY_EXACT", share)
+    rng = np.random.default_rng(1)
+    cd = CoordinateDescent.of(problem, unit_components=True)
+    start = cd.start(rng.random((X.shape[1], 1, 4)), rng.random((X.shape[0], 1, 4)))
+    return iterate(cd, start, max_iter=1500, tol=1e-5)
 
 
 def test_zero_is_found_where_it_is_best(rng):
@@ -501,7 +526,7 @@ def test_numba_is_loaded_late():
 def test_another_process_finds_the_compiled_loops_on_disk():
     program = """
         import numpy as np
-        from lognmf.core.solvers.coordinate import compiled
+        from lognmf.core.solvers.coordinate import compiled, rule
         from lognmf.core.terms import Log
         penalty_sum = compiled.loops(Log).penalty_sum
         print(penalty_sum(np.ones((3, 1, 2))))
@@ -527,7 +552,7 @@ def test_a_changed_formula_is_compiled_anew(tmp_path):
         sys.path.insert(0, {str(tmp_path)!r})
         sys.dont_write_bytecode = True
         import numpy as np
-        from lognmf.core.solvers.coordinate import compiled
+        from lognmf.core.solvers.coordinate import compiled, rule
         from own_penalty import Scaled
         print(compiled.loops(Scaled).penalty_sum(np.ones((3, 1, 2)))[0])
     """

@@ -25,6 +25,7 @@ from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callback
 from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import Fits, draw, fit_batch
 from lognmf.models.first_factors import given_factors, last_weights, question
+from lognmf.models.large_samples import Limited
 from lognmf.models.missing import Fills, unknown_features
 from lognmf.models.on_workers import Remote
 from lognmf.models.readable import Readable
@@ -166,6 +167,9 @@ class FactorModel(
     def _refuses(self, data: Data) -> str | None:
         """Why these settings cannot be fitted to ``data``, in one sentence; None if they can."""
         return None
+
+    def _limited(self, data: Data) -> Limited | None:
+        """The data from which a fit begins, where samples much larger than all others are scaled down."""
 
     def _remark(self, data: Data) -> str | None:
         """What a user should know about fitting ``data``, in one sentence."""

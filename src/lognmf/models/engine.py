@@ -25,10 +25,11 @@ from lognmf.core.rule import Solution, State
 from lognmf.core.terms.protocol import degree_of
 from lognmf.graph import Graphs
 from lognmf.models.checkpoint import Checkpoint, without_work
+from lognmf.models.large_samples import Limited
 from lognmf.models.on_workers import Remote, RemoteMultiplicative
 from lognmf.models.remote_starts import draw_remote
 from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
-from lognmf.models.weights import Ended, Weights
+from lognmf.models.weights import Ended, Found, Weights
 from lognmf.progress import stage
 
 if TYPE_CHECKING:
@@ -130,7 +131,9 @@ def _drawn(
     start = model._starts[model.init]
     if start is spectral:
         start = functools.partial(spectral, W=_start_graph(model, graphs))
-    X = AsMatrix(replace(data, unit=1.0)) if isinstance(data, Blocks) else in_memory(data).X
+    limit = model._limited(data) if model._starts[model.init] in POWERS_OF_UNIT else None
+    even = data if limit is None else limit.data
+    X = AsMatrix(replace(even, unit=1.0)) if isinstance(even, Blocks) else in_memory(even).X
     drawn = starts.batch(start, X, model.n_components, model.n_init, check_random_state(seed))
     first = []
     powers = POWERS_OF_UNIT.get(model._starts[model.init], (0.0, 0.0))
@@ -138,6 +141,8 @@ def _drawn(
         F = like(F / data.unit**power, data.pattern)
         xp = namespace(F)
         first.append(F if own is None else xp.asarray(xp.broadcast_to(own, F.shape), copy=True))
+    if limit is not None and given[1] is None:
+        first[1] = limit.up(first[1])
     return first[0], first[1]
 
 
@@ -181,7 +186,10 @@ def fit_batch(
     restarts = batch // settings
     own = {name: [getattr(model, name)] * settings for name in model._weights}
     chosen = Weights.of(own | dict(weights or {}))
-    run = _Run(model, data, graphs, unit, max_iter, on_eval, kept)
+    limit = model._limited(data) if "gamma" in chosen.auto and max_iter > 0 else None
+    if limit is not None:  # all fits but the last are of limited samples
+        first = [State(first[0].U, limit.down(first[0].V))]
+    run = _Run(model, limit.data if limit else data, graphs, unit, max_iter, on_eval, kept)
 
     def finished(ended: Ended, winners: np.ndarray) -> Fits:
         state = model._finish(ended.state)
@@ -199,11 +207,11 @@ def fit_batch(
         every = run.fit(first.pop(), chosen.repeated(restarts), model.tol, wrap, on_state, checkpoints, look)
         ended, winners = every.best(restarts)
         del every
-        if chosen.auto and max_iter > 0 and not run.stopped:
+        if chosen.auto and max_iter > 0 and not (run.stopped and limit is None):
             problem, found = ended.rule.problem, ended.found(residuals="gamma" in chosen.auto)
             del ended
-            near, chosen = chosen.chosen(model, problem, run.fit, found)
-            del found
+            near, chosen = run.chosen(chosen, problem, found, limit)
+            del found, problem
             ended, winners = run.fit(near, chosen.values, model.tol, wrap, on_state).best(1)
         return finished(ended, winners)
 
@@ -264,6 +272,18 @@ class _Run:
         if ended_before:
             solution = replace(solution, reason=["callback"] * len(solution.reason))
         return Ended(rule, solution.state, solution)
+
+    def chosen(
+        self, weights: Weights, problem: Any, found: Found, limit: Limited | None
+    ) -> tuple[State, Weights]:
+        """First factors and weights for the last fit, which is of all the data: none are limited any more."""
+        if self.stopped:
+            near = found.handed_over()
+        else:
+            near, weights = weights.chosen(self.model, problem, self.fit, found)
+        if limit is not None:
+            self.data, near = limit.whole, State(near.U, limit.up(near.V))
+        return near, weights
 
     def _watched(self, unit: float, iteration: int, objective: np.ndarray) -> bool:
         """Let the caller look on; ``unit`` is that of the objective."""

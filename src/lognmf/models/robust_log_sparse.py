@@ -16,8 +16,9 @@ from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
 from lognmf.models.blocks import check_data
 from lognmf.models.engine import Fits
+from lognmf.models.large_samples import Limited, limited
 from lognmf.models.log_sparse import regularised
-from lognmf.models.scale import in_units, uneven_norms
+from lognmf.models.scale import in_units, uneven_norms, unit_of
 from lognmf.models.terms_model import SOLVER_CHOICES, PenaltyName, RowNormName, Solver, TermsModel
 from lognmf.models.validation import check_factor
 from lognmf.models.weights import ChosenSparsity, check_sparsity
@@ -61,7 +62,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     gamma : float or "auto", default="auto"
         Weight of the outlier part. "auto": such that residuals of usual size are no outliers; usual is up to
         three spreads above the median residual of a fit without outliers, or up to a gap before that, and at
-        least a tenth of the typical norm.
+        least a tenth of the typical norm. Samples much larger than all others do not take part (see Notes).
     lam : float, default=0.0
         Weight of the graph.
     extra_error : float, default=0.05
@@ -138,6 +139,13 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     --------
     LogSparseNMF : The model without an outlier part; its notes hold here too.
     WeightedNMF : For bad entries at known places.
+
+    Notes
+    -----
+    A sample much larger than all others would get a part of its own and be no outlier. So samples whose norm
+    is more than three times the median, and more than three spreads above it on a logarithmic scale, are
+    scaled down to the median norm for the start, the choice of weights and ``scale="auto"``; the last fit is
+    of X itself. Samples on Dask workers are taken as they are.
 
     References
     ----------
@@ -249,8 +257,18 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     def _check_more_parameters(self) -> None:
         check_sparsity(self)
 
+    def _limited(self, data: Data) -> Limited | None:
+        return limited(data)
+
+    def _unit(self, data: Data) -> float:
+        limit = limited(data) if isinstance(self.scale, str) else None
+        return super()._unit(data) if limit is None else unit_of(data, limit.share)
+
     def _remark(self, data: Data) -> str | None:
-        return uneven_norms(data) if isinstance(self.scale, str) else None
+        if not isinstance(self.scale, str):
+            return None
+        limit = limited(data)
+        return uneven_norms(data) if limit is None else uneven_norms(data, limit.consequence)
 
     def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         weights = dict(weights)

@@ -33,10 +33,14 @@ def check_scale(scale: Any) -> None:
         raise ValueError(msg)
 
 
-def unit_of(data: Data) -> float:
-    """Root mean square of the samples' norms; missing entries count as an average known one."""
+def unit_of(data: Data, share: np.ndarray | None = None) -> float:
+    """Root mean square of the samples' norms; missing entries count as an average known one.
+
+    ``share`` (n,) of its norm is what counts of each sample.
+    """
     n = data.shape[0]
     squares, size = row_squares(data)
+    squares = squares if share is None else squares * share**2
     known = known_share(data)
     unit = size * math.sqrt(squares.sum() / n / known)
     return 1.0 if unit == 0 or abs(unit - 1) < SAME else unit
@@ -47,8 +51,8 @@ def in_units(data: AnyData, unit: float) -> AnyData:
     return data if unit == 1 else replace(data, unit=unit)
 
 
-def uneven_norms(data: Data) -> str | None:
-    """A sentence where a few samples decide the fit; None if the norms are alike."""
+def uneven_norms(data: Data, so: str = "so the fit describes mostly these") -> str | None:
+    """Sentences where a few samples decide the fit, with what becomes of it; None if the norms are alike."""
     squares = row_squares(data)[0]
     few, shares = math.ceil(FEW * len(squares)), squares / (squares.sum() or 1.0)
     order = np.argsort(shares)[::-1]
@@ -58,8 +62,7 @@ def uneven_norms(data: Data) -> str | None:
     alone = f", and sample {order[0]} has {first:.0%}" if first > share / 2 else ""
     return (
         f"The norms of the samples differ by much: {few} of {len(squares)} samples have {share:.0%} of the "
-        f"sum of squares of X{alone}, so the fit describes mostly these. lognmf.normalize(X) gives every "
-        "sample the same norm."
+        f"sum of squares of X{alone}, {so}. lognmf.normalize(X) gives every sample the same norm."
     )
 
 
