@@ -215,6 +215,30 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         ValueError
             If X is left out and the model was loaded from a file or unpickled: data are not saved with it.
         """
+        data, U, V, share = self._outlier_part(X, V)
+        residual = data.dense_rows(slice(None)) - V[:, 0, :] @ U[:, 0, :].T
+        residual *= share
+        return residual
+
+    def is_outlier(self, X: Any, V: Any = None) -> Array:
+        """Tell which samples are outliers of the fitted model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or torch tensor of shape (m, p)
+            Nonnegative samples in rows. For those of the fit the model has ``is_outlier_``.
+        V : array-like of shape (m, k), optional
+            Codes of ``X``. Default: those of `transform`, which does not use the graph.
+
+        Returns
+        -------
+        called : array of bool of shape (m,)
+            True where the outlier part is not zero. Its norm, a score, is that of a row of ``outliers(X)``.
+        """
+        return self._outlier_part(X, V)[3][:, 0] > 0
+
+    def _outlier_part(self, X: Any, V: Any) -> tuple[InMemory, Array, Array, Array]:
+        """The samples, U (p, 1, k), V (n, 1, k) and the share (n, 1) of each residual that is outlier part."""
         check_is_fitted(self)
         data, V = self._samples_and_codes(X, V)
         if not isinstance(data, InMemory):
@@ -228,10 +252,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         fit = Robust(ROW_NORMS[self.row_norm](), like([self._weight("gamma")], data.pattern))
         scaled = in_units(data, self.scale_)
         squared = fit.squared_residuals(scaled, U, codes / self.scale_, scaled.times(U))
-        share, _ = fit.outlier_part(squared)
-        residual = data.dense_rows(slice(None)) - codes[:, 0, :] @ U[:, 0, :].T
-        residual *= share
-        return residual
+        return data, U, codes, fit.outlier_part(squared)[0]
 
     def _samples_and_codes(self, X: Any, V: Any) -> tuple[InMemory, Array]:
         """Samples and their codes: those of the fit, given ones, or given samples with solved codes."""
