@@ -238,7 +238,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         return self._outlier_part(X, V)[3][:, 0] > 0
 
     def _outlier_part(self, X: Any, V: Any) -> tuple[InMemory, Array, Array, Array]:
-        """The samples, U (p, 1, k), V (n, 1, k) and the share (n, 1) of each residual that is outlier part."""
+        """The samples, U (p, 1, k), V (n, 1, k) and what share (n, 1) of a residual is outlier part."""
         check_is_fitted(self)
         data, V = self._samples_and_codes(X, V)
         if not isinstance(data, InMemory):
