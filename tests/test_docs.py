@@ -6,6 +6,7 @@ import doctest
 import inspect
 import io
 import re
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -27,6 +28,15 @@ DOCUMENTS = [
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 WORDS = {True: "yes", False: "no"}
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+    "optional-dependencies"
+]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_extras_that_are_to_be_installed_exist(path):
+    for names in re.findall(r"lognmf\[([\w,]+)\]", path.read_text(encoding="utf-8")):
+        assert set(names.split(",")) <= EXTRAS.keys()
 
 
 def name_of(path):
