@@ -44,7 +44,7 @@ class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
 
     where ‖M‖_log = Σ log(1 + m) and L is the Laplacian of the neighbour graph of the samples (Peng et al.,
     eq_obj_log). By default there is no graph, and the fit runs to convergence, as sparse as 5 % more error
-    allow. To find clusters, use `NMFClustering`. The paper's settings are
+    allows. To find clusters, use `NMFClustering`. The paper's settings are
     ``LogSparseNMF(k, alpha=0.01, beta=0.001, lam=0.1, solver="mu", unit_components=False, scale=1.0,
     init="random", max_iter=500, tol=0)``.
 

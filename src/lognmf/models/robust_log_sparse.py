@@ -48,7 +48,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     eq_obj_log_robust). S is never stored: for each sample it is a share in [0, 1] of its residual.
 
     By default there is no graph, and the fit runs to convergence with the sparsest parts that 5 % more error
-    allow. To find clusters, use `NMFClustering`.
+    allows. To find clusters, use `NMFClustering`.
 
     Parameters
     ----------
