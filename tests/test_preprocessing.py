@@ -76,6 +76,13 @@ def test_sparse_data_frames_stay_sparse(frame):
     np.testing.assert_array_equal(found.sparse.to_coo().toarray(), np.eye(3, 4))
 
 
+def test_a_square_frame_of_polars_is_not_turned(rng):
+    polars = pytest.importorskip("polars")
+    X = rng.random((3, 3))
+    found = normalize(polars.DataFrame(dict(zip("abc", X.T, strict=True))))
+    np.testing.assert_allclose(found.to_numpy(), normalize(X))
+
+
 def test_data_frames_of_polars_keep_names(frame):
     polars = pytest.importorskip("polars")
     given = polars.DataFrame({name: frame[name].to_numpy() for name in frame})

@@ -71,7 +71,8 @@ def _named_like(X: Any, values: Matrix) -> Any:
     if hasattr(X, "iloc"):  # pandas
         make = type(X).sparse.from_spmatrix if sp.issparse(values) else type(X)
         return make(values, index=X.index, columns=X.columns)
-    return type(X)(values, schema=X.columns) if library(X) == "polars" else values
+    # polars would guess which way a square array lies.
+    return type(X)(values, schema=X.columns, orient="row") if library(X) == "polars" else values
 
 
 def _scaled_rows(data: InMemory) -> Matrix:

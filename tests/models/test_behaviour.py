@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF, load_model, save_model
+from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF, in_blocks, load_model, save_model
 from problems import make, monotone, names, peak_numbers, samples, start, weights
 
 
@@ -126,6 +126,9 @@ class TestTransform:
         assert set(np.argsort(scores)[-3:]) == set(strange)
         assert (fresh - model.outliers(fresh) >= -1e-15).all()
         np.testing.assert_array_equal(model.is_outlier(fresh), scores > 0)
+        np.testing.assert_array_equal(model.is_outlier(in_blocks(fresh, rows=20)), scores > 0)
+        with pytest.raises(ValueError, match="those of the fit have is_outlier_"):
+            model.is_outlier(None)
         known = model.is_outlier(digits[:150], model.embedding_)
         np.testing.assert_array_equal(known, model.is_outlier_)
 

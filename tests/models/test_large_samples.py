@@ -184,11 +184,13 @@ class TestWhatIsLarge:
 
 class TestTheWarning:
     def test_names_the_sample(self):
-        with pytest.warns(UserWarning, match="of which sample 7 is scaled down where the fit begins"):
+        with pytest.warns(
+            UserWarning, match="Sample 7, the only large one, is scaled down where the fit begins"
+        ):
             RobustLogSparseNMF(4, random_state=0, max_iter=5).fit(planted(50)[0])
 
     def test_counts_them(self):
-        with pytest.warns(UserWarning, match="of which 5 are scaled down"):
+        with pytest.warns(UserWarning, match="5 large samples are scaled down"):
             RobustLogSparseNMF(4, random_state=0, max_iter=5).fit(planted(50, 5)[0])
 
     def test_and_is_not_given_for_a_number_as_unit(self, recwarn):

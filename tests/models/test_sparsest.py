@@ -1,11 +1,14 @@
 """The weight of sparsity stays within the error that is allowed, and is 0 where it brings no zeros."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
 from lognmf import LogSparseNMF, fit_grid
-from lognmf.models.sparsest import TOO_MUCH, share_of_zeros
+from lognmf.core.rule import State
+from lognmf.models.sparsest import TOO_MUCH, Search, share_of_zeros
 
 SMALL = {
     "iris": lambda: load_iris().data,
@@ -25,6 +28,39 @@ def test_the_error_allowed_is_kept(name, k, extra_error):
     model = LogSparseNMF(k, extra_error=extra_error, random_state=0).fit(X)
     allowed = np.sqrt(1 + TOO_MUCH * ((1 + extra_error) ** 2 - 1))
     assert model.reconstruction_err_ <= 1.005 * allowed * plain.reconstruction_err_
+
+
+@pytest.mark.parametrize(("seed", "penalty"), [(5, "l1"), (15, "log")])
+def test_a_fall_after_the_second_climb(seed, penalty):
+    rng = np.random.default_rng(seed)
+    U = rng.random((20, 4)) * (rng.random((20, 4)) < 0.4)
+    V = rng.random((50, 4)) * (rng.random((50, 4)) < 0.6)
+    X = V @ U.T + 0.3 * rng.random((50, 20))
+    plain, model = (
+        LogSparseNMF(4, penalty=penalty, random_state=0, **weights).fit(X)
+        for weights in ({"alpha": 0, "beta": 0}, {})
+    )
+    assert model.reconstruction_err_ < 1.06 * plain.reconstruction_err_
+
+
+def test_a_callback_that_stops_the_search_leaves_a_weight_that_was_tried(rng):
+    """Fits that are not made cannot rise, so every weight would look good."""
+    tried = []
+    search = Search(
+        fit=lambda state, weights, tol: tried.append(weights["alpha"]) or stopped,
+        weights={"alpha": np.zeros(1)},
+        sides={"alpha": np.ones(1)},
+        base=np.ones(1),
+        spare=np.ones(1),
+        explained=np.full(1, 10.0),
+    )
+    F = rng.random((3, 1, 2))
+    state = State(F, F)
+    stopped = SimpleNamespace(solution=SimpleNamespace(reason=["callback"]))
+    found, weight = search.sparsest(state, np.ones(1), 1e-4, 1e-5)
+    assert weight == 0
+    assert found is state
+    assert len(tried) == 1
 
 
 @pytest.mark.parametrize("name", ["iris", "uniform"])

@@ -64,7 +64,7 @@ class Tuned:
     rows : list of dict
         The rows of what was fitted, as of `fit_grid`.
     labels : ndarray of shape (n,)
-        Clusters 0, 1, … of the samples by k-means on the model's codes, as they were judged. They are
+        Clusters 0, 1, … of the samples by k-means on the model's codes. They are
         numbered like the parts: cluster j is that in which part j is largest, as far as that can be.
     by : str
         The criterion.

@@ -31,12 +31,13 @@ class Limited:
 
     @property
     def consequence(self) -> str:
-        """What becomes of the large samples, as part of a sentence."""
+        """What becomes of the large samples, as the rest of a sentence and another one."""
         large = np.flatnonzero(self.share < 1)
-        which = f"sample {large[0]} is" if len(large) == 1 else f"{len(large)} are"
+        if len(large) == 1:
+            return f". Sample {large[0]}, the only large one, is scaled down where the fit begins"
         return (
-            f"of which {which} scaled down where the fit begins; large samples that are alike may still "
-            "get a part of their own"
+            f". {len(large)} large samples are scaled down where the fit begins; those that are alike may "
+            "still get a part of their own"
         )
 
     @property

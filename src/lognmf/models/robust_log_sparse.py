@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from lognmf.core.arrays import Array, like, to_numpy
+from lognmf.core.arrays import Array, like, namespace, to_numpy
+from lognmf.core.blocks import Blocks
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
@@ -215,9 +216,17 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         ValueError
             If X is left out and the model was loaded from a file or unpickled: data are not saved with it.
         """
-        data, U, V, share = self._outlier_part(X, V)
-        residual = data.dense_rows(slice(None)) - V[:, 0, :] @ U[:, 0, :].T
-        residual *= share
+        check_is_fitted(self)
+        data, V = self._samples_and_codes(X, V)
+        if not isinstance(data, InMemory):
+            msg = (
+                "The outlier part is a dense matrix as large as X, which is read in blocks of rows: ask "
+                "for a few rows at a time, outliers(X[a:b], V[a:b]) with V = embedding_ or transform(X)."
+            )
+            raise ValueError(msg)
+        U, V = self._basis(data), like(V, data.pattern)
+        residual = data.dense_rows(slice(None)) - V @ U[:, 0, :].T
+        residual *= self._share(data, U, V)
         return residual
 
     def is_outlier(self, X: Any, V: Any = None) -> Array:
@@ -225,7 +234,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame or torch tensor of shape (m, p)
+        X : array-like, sparse matrix, data frame, torch tensor or blocks of shape (m, p)
             Nonnegative samples in rows. For those of the fit the model has ``is_outlier_``.
         V : array-like of shape (m, k), optional
             Codes of ``X``. Default: those of `transform`, which does not use the graph.
@@ -235,24 +244,30 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         called : array of bool of shape (m,)
             True where the outlier part is not zero. Its norm, a score, is that of a row of ``outliers(X)``.
         """
-        return self._outlier_part(X, V)[3][:, 0] > 0
-
-    def _outlier_part(self, X: Any, V: Any) -> tuple[InMemory, Array, Array, Array]:
-        """The samples, U (p, 1, k), V (n, 1, k) and what share (n, 1) of a residual is outlier part."""
         check_is_fitted(self)
-        data, V = self._samples_and_codes(X, V)
-        if not isinstance(data, InMemory):
-            msg = (
-                "The outlier part is a dense matrix as large as X, which is read in blocks of rows: ask "
-                "for a few rows at a time, outliers(X[a:b], V[a:b]) with V = embedding_ or transform(X)."
-            )
+        if X is None:
+            msg = "is_outlier needs samples, got None: those of the fit have is_outlier_."
             raise ValueError(msg)
-        U = like(to_numpy(self.components_).T, data.pattern)[:, None, :]
-        codes = like(V, data.pattern)[:, None, :]
+        data, V = self._samples_and_codes(X, V)
+        if not isinstance(data, InMemory | Blocks):
+            msg = "is_outlier takes samples in this process: in_blocks(path) reads them in blocks of rows."
+            raise TypeError(msg)
+        U, V = self._basis(data), like(V, data.pattern)
+        if isinstance(data, InMemory):
+            return self._share(data, U, V)[:, 0] > 0
+        called = (self._share(data.loaded(rows), U, V[rows])[:, 0] > 0 for rows in data.places)
+        return namespace(U).concat(list(called))
+
+    def _basis(self, data: Data) -> Array:
+        """U (p, 1, k), like the data."""
+        return like(to_numpy(self.components_).T, data.pattern)[:, None, :]
+
+    def _share(self, data: InMemory, U: Array, V: Array) -> Array:
+        """The share (n, 1) of each residual that is outlier part, for codes V (n, k)."""
         fit = Robust(ROW_NORMS[self.row_norm](), like([self._weight("gamma")], data.pattern))
         scaled = in_units(data, self.scale_)
-        squared = fit.squared_residuals(scaled, U, codes / self.scale_, scaled.times(U))
-        return data, U, codes, fit.outlier_part(squared)[0]
+        squared = fit.squared_residuals(scaled, U, V[:, None, :] / self.scale_, scaled.times(U))
+        return fit.outlier_part(squared)[0]
 
     def _samples_and_codes(self, X: Any, V: Any) -> tuple[InMemory, Array]:
         """Samples and their codes: those of the fit, given ones, or given samples with solved codes."""

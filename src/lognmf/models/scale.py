@@ -51,7 +51,7 @@ def in_units(data: AnyData, unit: float) -> AnyData:
     return data if unit == 1 else replace(data, unit=unit)
 
 
-def uneven_norms(data: Data, so: str = "so the fit describes mostly these") -> str | None:
+def uneven_norms(data: Data, so: str = ", so the fit describes mostly these") -> str | None:
     """Sentences where a few samples decide the fit, with what becomes of it; None if the norms are alike."""
     squares = row_squares(data)[0]
     few, shares = math.ceil(FEW * len(squares)), squares / (squares.sum() or 1.0)
@@ -62,7 +62,7 @@ def uneven_norms(data: Data, so: str = "so the fit describes mostly these") -> s
     alone = f", and sample {order[0]} has {first:.0%}" if first > share / 2 else ""
     return (
         f"The norms of the samples differ by much: {few} of {len(squares)} samples have {share:.0%} of the "
-        f"sum of squares of X{alone}, {so}. lognmf.normalize(X) gives every sample the same norm."
+        f"sum of squares of X{alone}{so}. lognmf.normalize(X) gives every sample the same norm."
     )
 
 

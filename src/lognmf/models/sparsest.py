@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ ENOUGH = 0.9
 
 TOO_MUCH = 1.1
 """A weight is too large if its fit, once it has converged, needs more than this share of it."""
+
+TIGHT = 0.1
+"""That is seen from a fit which stops at this share of ``tol``: the last fit, from there, stays near it."""
 
 PAYS = 0.5
 """Penalties are at most this share of what the parts explain. A few large outliers may be most of the error,
@@ -42,6 +46,15 @@ def share_of_zeros(F: Array) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
+class Tried:
+    """A fit: its factors, the rise of the data term (B,), and whether its parts pay (B,)."""
+
+    factors: State
+    cost: np.ndarray
+    pays: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Search:
     """Fits with growing weights, each from the last good one.
 
@@ -57,6 +70,7 @@ class Search:
     spare: np.ndarray
     explained: np.ndarray
     tell: Callable[[int], None] = lambda _: None
+    count: Iterator[int] = field(default_factory=lambda: count(1))
 
     def sparsest(
         self, plain: State, sparsity: np.ndarray, loose: float, tol: float
@@ -68,16 +82,19 @@ class Search:
         """
         first = self.spare / np.where(sparsity > 0, sparsity, np.inf)
         state, weight = self._climb(plain, first, np.full_like(first, np.inf), loose)
-        # A loose fit may stop short of a fall: with the same weight a part may be given up in the end.
+        # A fit may stop short of a fall: with the same weight a part may be given up in the end.
         some = np.flatnonzero(weight > 0)
-        found, cost, _ = self.take(some)._tried(state.take(some), weight[some], tol)
-        state = state.replaced(some, found.factors)
-        fallen = some[cost > TOO_MUCH * self.spare[some]]
-        if fallen.size:
-            less = weight[fallen] / STEPS[0], weight[fallen]
-            near, weight[fallen] = self.take(fallen)._climb(plain.take(fallen), *less, tol)
-            state = state.replaced(fallen, near)
-        return state, np.where(self._gains(plain, state), weight, 0.0)
+        tried = self.take(some)._tried(state.take(some), weight[some], TIGHT * tol) if some.size else None
+        if tried is not None:
+            state = state.replaced(some, tried.factors)
+            fallen = some[tried.cost > TOO_MUCH * self.spare[some]]
+            if fallen.size:
+                less = weight[fallen] / STEPS[0], weight[fallen]
+                near, weight[fallen] = self.take(fallen)._climb(plain.take(fallen), *less, TIGHT * tol)
+                state = state.replaced(fallen, near)
+        weight = np.where(self._gains(plain, state), weight, 0.0)
+        without = np.flatnonzero(weight == 0)
+        return state.replaced(without, plain.take(without)) if without.size else state, weight
 
     def take(self, index: np.ndarray) -> Search:
         """The search for the settings ``index`` of the batch."""
@@ -94,31 +111,33 @@ class Search:
         low_cost, high_cost = np.zeros_like(weight), np.full_like(weight, np.inf)
         high_cost[np.isfinite(high)] = TOO_MUCH * self.spare[np.isfinite(high)]
         running = np.flatnonzero(weight > 0)
-        for trial in range(1, TRIALS + 1):
-            if not running.size:
+        for _ in range(TRIALS):
+            tried = (
+                self.take(running)._tried(state.take(running), weight[running], tol) if running.size else None
+            )
+            if tried is None:
                 break
-            found, cost, pays = self.take(running)._tried(state.take(running), weight[running], tol)
-            good = (cost <= self.spare[running]) & pays
+            good = (tried.cost <= self.spare[running]) & tried.pays
             better, worse = running[good], running[~good]
-            state = state.replaced(better, found.factors.take(np.flatnonzero(good)))
-            low[better], low_cost[better] = weight[better], cost[good]
-            high[worse], high_cost[worse] = weight[worse], np.maximum(cost[~good], self.spare[worse])
-            del found  # its memory is needed
+            state = state.replaced(better, tried.factors.take(np.flatnonzero(good)))
+            low[better], low_cost[better] = weight[better], tried.cost[good]
+            high[worse], high_cost[worse] = weight[worse], np.maximum(tried.cost[~good], self.spare[worse])
+            del tried  # its memory is needed
             weight = _next_weight(self.spare, low, low_cost, high, high_cost)
             unfinished = (low_cost < ENOUGH * self.spare) & (high > STEPS[0] ** 0.25 * low)
             running = running[unfinished[running]]
-            self.tell(trial)
         return state, low
 
-    def _tried(self, state: State, weight: np.ndarray, tol: float) -> tuple[Any, np.ndarray, np.ndarray]:
-        """A fit with this weight: what was found, the rise of the data term, and whether the parts pay."""
-        if not len(weight):
-            return _Nothing(state), weight, weight > 0
+    def _tried(self, state: State, weight: np.ndarray, tol: float) -> Tried | None:
+        """A fit with this weight; None if a callback has stopped it, as nothing is known of it then."""
         ended = self.fit(state, {**self.weights, **{n: side * weight for n, side in self.sides.items()}}, tol)
+        self.tell(next(self.count))
+        if "callback" in ended.solution.reason:
+            return None
         found = ended.found()
         cost = found.data_term - self.base
         pays = ended.solution.objective - found.data_term <= PAYS * (self.explained - cost)
-        return found, cost, pays
+        return Tried(found.factors, cost, pays)
 
     def _gains(self, plain: State, state: State) -> np.ndarray:
         """Whether a side that is to be sparse has more zeros than in the plain fit, (B,)."""
@@ -130,13 +149,6 @@ class Search:
             elif side.any():
                 gains |= side & (share_of_zeros(after) >= share_of_zeros(before) + GAIN)
         return gains
-
-
-@dataclass(frozen=True)
-class _Nothing:
-    """What an empty batch finds."""
-
-    factors: State
 
 
 def _next_weight(

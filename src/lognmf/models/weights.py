@@ -18,6 +18,7 @@ from lognmf.core.rule import Solution, State
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from lognmf.core.terms.protocol import degree_of
 from lognmf.core.terms.robust import kept_share
+from lognmf.models.large_samples import limited
 from lognmf.models.sparsest import TRIALS, Search, share_of_zeros
 from lognmf.parameters import check_nonnegative
 from lognmf.progress import stage
@@ -198,7 +199,7 @@ class Weights:
         explained = np.maximum(_without_parts(problem, U, found.factors.V) - found.data_term, 0)
         share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
         spare = share * np.minimum(found.data_term, explained)
-        with stage(f"choosing {' and '.join(sides)}", 2 * TRIALS, "fits", at_most=True) as shown:
+        with stage(f"choosing {' and '.join(sides)}", 2 * TRIALS + 1, "fits", at_most=True) as shown:
             search = Search(fit, values, chosen, found.data_term, spare, explained, shown.move)
             state, weight = search.sparsest(found.handed_over(), sparsity, loose, loose / LOOSE)
         values |= {name: side * weight for name, side in chosen.items()}
@@ -234,7 +235,9 @@ def outlier_weights(problem: Any, residuals: np.ndarray) -> np.ndarray:
 
 def usual_gamma(model: Any, data: Any) -> float:
     """Gamma at which usual residuals of a robust ``model``, fitted to ``data``, are no outliers."""
-    norm = float(np.sqrt(np.mean(to_numpy(data.squared_norms)))) / model.scale_
+    large = limited(data)
+    norms = to_numpy((data if large is None else large.data).squared_norms)
+    norm = float(np.sqrt(np.mean(norms))) / model.scale_
     limit = usual_residual(to_numpy(model.residual_norm_) / model.scale_, norm)
     return outlier_weight(ROW_NORMS[model.row_norm](), limit)
 
