@@ -320,8 +320,9 @@ def all_tables(text):
     yield tests("clean")
     yield "## Figures"
     figures = sorted((REPRODUCTION / "figures").glob("*.png"))
-    links = ", ".join(f"[{path.stem}](figures/{path.name})" for path in figures)
-    yield text["figures"].format(links=links)
+    yield text["figures"]
+    for path in figures:
+        yield f"`{path.stem}`:\n\n![{path.stem}](figures/{path.name})"
 
 
 def kinds_table(kinds):
