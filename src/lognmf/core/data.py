@@ -222,6 +222,14 @@ def entry_rows(M: sp.csr_array) -> np.ndarray:
     return np.repeat(np.arange(M.shape[0], dtype=M.indices.dtype), np.diff(M.indptr))
 
 
+def divided(X: Matrix, number: float) -> Matrix:
+    """``X / number``; SciPy multiplies sparse matrices by its inverse, which overflows for tiny numbers."""
+    if not sp.issparse(X):
+        return X / number
+    rows = sp.csr_array(X)
+    return stored_like(rows, rows.data / number)
+
+
 def stored_like(M: sp.csr_array, values: np.ndarray) -> sp.csr_array:
     """A matrix with ``values`` in the places of ``M``'s entries."""
     return sp.csr_array((values, M.indices, M.indptr), shape=M.shape)

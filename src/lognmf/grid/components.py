@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state as generator
 
 from lognmf.core.arrays import to_numpy
-from lognmf.core.data import InMemory
+from lognmf.core.data import InMemory, divided
 from lognmf.core.matrices import on_cpu
 from lognmf.graph import Graphs
 from lognmf.grid.graph_evidence import graph_evidence
@@ -263,7 +263,7 @@ def _plain(data: InMemory) -> tuple[Any, np.ndarray | None]:
     if not largest:
         msg = "X is zero everywhere: it needs no component."
         raise ValueError(msg)
-    X /= largest  # its squares neither vanish nor overflow
+    X = divided(X, largest)  # its squares neither vanish nor overflow
     known = X.shape[0] * X.shape[1] - (0 if missing is None else int(missing.sum()))
     X /= np.sqrt(np.sum((X.data if sp.issparse(X) else X) ** 2) / known)
     return X, missing

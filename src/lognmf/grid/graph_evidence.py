@@ -14,6 +14,7 @@ from sklearn.preprocessing import normalize
 
 from lognmf.clustering.kmeans import cluster
 from lognmf.core.arrays import Matrix
+from lognmf.core.data import divided
 from lognmf.core.matrices import on_cpu, rows_of
 from lognmf.core.parallel import limited
 from lognmf.core.starts import ARPACK_SEED
@@ -61,7 +62,7 @@ def _silhouettes(X: Matrix, clusterings: Sequence[np.ndarray | None]) -> list[fl
     some = np.sort(np.random.default_rng(0).permutation(n)[:MEASURED])
     rows = on_cpu(rows_of(X, some))
     with limited():
-        distances = pairwise_distances(rows / (abs(rows).max() or 1.0))
+        distances = pairwise_distances(divided(rows, abs(rows).max() or 1.0))
     np.fill_diagonal(distances, 0)
     shown = [None if labels is None else labels[some] for labels in clusterings]
     return [

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, double, to_numpy, total
 from lognmf.core.blocks import Blocks, Facts
-from lognmf.core.data import Data, InMemory, few_rows, in_memory
+from lognmf.core.data import Data, InMemory, divided, few_rows, in_memory
 from lognmf.core.matrices import is_csr_tensor, sparse_squared_row_norms, stored_values
 from lognmf.parameters import check_positive
 
@@ -87,7 +87,8 @@ def row_squares(data: Data) -> tuple[np.ndarray, float]:
     if M is None and (is_csr_tensor(X) or (sp.issparse(X) and X.dtype == np.float64)):
         return to_numpy(double(sparse_squared_row_norms(X, size))), size
     squares = [
-        to_numpy(_row_sums(X[rows, :] / size, None if M is None else M[rows, :])) for rows in few_rows(X)
+        to_numpy(_row_sums(divided(X[rows, :], size), None if M is None else M[rows, :]))
+        for rows in few_rows(X)
     ]
     return np.concatenate(squares), size
 
