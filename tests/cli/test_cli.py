@@ -81,7 +81,7 @@ def test_digits(run, here):
     for word in ("sparseness of U", "sparseness of V", "NMI", "purity", "Results are in"):
         assert word in out
     assert "digits: 1797 samples of 64 features, 3 parts" in err
-    assert "of at most 20 iterations" in err
+    assert f"{results['iterations']} of at most 20 iterations" in err
     for name in ("convergence.png", "parts.png", "codes.png"):
         assert (here / "demo" / name).stat().st_size > 5000
 

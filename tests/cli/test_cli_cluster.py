@@ -62,7 +62,7 @@ def test_the_number_of_clusters_can_be_chosen(run, tmp_path):
 
 @blank
 def test_a_number_that_was_guessed_is_called_so(run, tmp_path):
-    guess = "a guess, chosen automatically by the modularity of the neighbour graph"
+    guess = "a guess, chosen automatically by modularity or, for compact clusters, by silhouette"
     said = {}
     for k in ("auto", "3"):
         code, out, _ = run("cluster", "x.npy", "-k", k, "--model", "nmf", "--out", k)
@@ -77,7 +77,7 @@ def test_a_number_that_was_guessed_is_called_so(run, tmp_path):
         )
     assert said == {"auto": (True,) * 4, "3": (False,) * 4}
     _, out, _ = run("cluster", "--help")
-    assert "auto guesses one up to 30, by the modularity of the neighbour graph" in " ".join(out.split())
+    assert "auto guesses one up to 30, by modularity or silhouette" in " ".join(out.split())
 
 
 REFUSALS = {

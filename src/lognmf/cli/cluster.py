@@ -30,7 +30,7 @@ def cluster(
             "--clusters",
             "-k",
             metavar="K|auto",
-            help="Number of clusters. auto guesses one up to 30, by the modularity of the neighbour graph.",
+            help="Number of clusters. auto guesses one up to 30, by modularity or silhouette.",
         ),
     ],
     effort: Annotated[
