@@ -7,7 +7,7 @@ sparseness of the parts, and the ratio of the errors; CPU seconds of both.
 Units: `fit(c * X)` for c from 1e-6 to 1e6, all models: the largest difference of the parts, and of the codes
 divided by c, relative to the largest entry.
 Outliers: the share of samples that `RobustLogSparseNMF(k)` calls outliers on the data as they are; then a
-tenth of the samples is damaged as in outliers.py: area under the ROC curve of `residual_norm_`, F1 of those
+tenth of the samples is damaged (replaced by uniform noise, or with shuffled features): area under the ROC curve of `residual_norm_`, F1 of those
 called outliers, and the F1 of the best threshold, chosen by the truth.
 Spectra: the Samson picture, three parts against the true spectra: mean angle.
 """
@@ -23,14 +23,28 @@ import scipy.io
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import NMF
 from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.preprocessing import normalize
 
 import data
 from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF
 from lognmf.metrics import hoyer_sparseness
-from outliers import DAMAGES, damaged
 from solver import SETS
 
 warnings.filterwarnings("ignore", category=UserWarning)  # convergence is shown as a column
+
+DAMAGES = {
+    "noise": lambda x, rng: rng.random(len(x)) * x.max(),
+    "shuffled": lambda x, rng: rng.permutation(x),
+}
+DAMAGED = 0.1
+
+
+def damaged(X, damage, rng):
+    """The samples with some of them damaged, scaled to unit norm again, and which ones are damaged."""
+    bad = rng.random(len(X)) < DAMAGED
+    X = X.copy()
+    X[bad] = [damage(x, rng) for x in X[bad]]
+    return normalize(X), bad
 
 
 def sparsity(names):
