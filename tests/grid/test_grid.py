@@ -252,7 +252,7 @@ def test_interrupted_and_resumed(kill, tmp_path):
 
     def rows(path):
         with sqlite3.connect(path) as file:
-            found = {key: json.loads(row) for key, row in file.execute("SELECT key, row FROM rows")}
+            found = {key: json.loads(row) for key, row in file.execute("SELECT key, value FROM entries")}
         return {key: without_times([row])[0] for key, row in found.items()}
 
     assert len(rows(whole)) == 48

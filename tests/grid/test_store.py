@@ -12,49 +12,59 @@ import pytest
 
 from lognmf import GraphNMF, fit_grid
 from lognmf.grid import store as grid_store
-from lognmf.grid.store import RowStore
+from lognmf.grid.store import Store, stored_entries
 
 ABOUT = {"model": "LS-NMF", "data": "abc", "parameters": {"tol": 1e-5, "graph": None}}
 
 
 def test_round_trip(tmp_path):
-    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
-    store.put([("a", {"x": 1.5, "why": None}), ("b", {"x": 0.1 + 0.2})])
-    again = RowStore(tmp_path / "rows.sqlite", ABOUT)
-    assert again.rows() == {"a": {"x": 1.5, "why": None}, "b": {"x": 0.1 + 0.2}}
-    again.put([("a", {"x": 2})])
-    assert store.rows()["a"] == {"x": 2}
+    store = Store(tmp_path / "rows.sqlite", ABOUT)
+    store.put([("a", {"x": 1.5, "why": None}, {}), ("b", {"x": 0.1 + 0.2}, {"U": np.eye(2)})])
+    again = Store(tmp_path / "rows.sqlite", ABOUT)
+    assert again.values() == {"a": {"x": 1.5, "why": None}, "b": {"x": 0.1 + 0.2}}
+    assert again.arrays("a") == again.arrays("c") == {}
+    np.testing.assert_array_equal(again.arrays("b")["U"], np.eye(2))
+    again.put([("a", [2], {})])
+    assert store.values()["a"] == [2]
+    assert stored_entries(store.path) == 2
+
+
+def test_views_for_other_tools(tmp_path):
+    view = "CREATE VIEW numbers AS SELECT json_extract(value, '$.x') AS x FROM entries"
+    Store(tmp_path / "rows.sqlite", ABOUT, view).put([("a", {"x": 3}, {})])
+    with closing(sqlite3.connect(tmp_path / "rows.sqlite")) as file:
+        assert file.execute("SELECT x FROM numbers").fetchall() == [(3,)]
 
 
 def test_rows_of_another_run_are_refused(tmp_path):
-    RowStore(tmp_path / "rows.sqlite", ABOUT).put([("a", {})])
+    Store(tmp_path / "rows.sqlite", ABOUT).put([("a", {}, {})])
     with pytest.raises(ValueError, match=r'rows of another run, with data "abc" \(now "abd"\)'):
-        RowStore(tmp_path / "rows.sqlite", ABOUT | {"data": "abd"})
-    assert RowStore(tmp_path / "rows.sqlite", ABOUT).rows() == {"a": {}}
+        Store(tmp_path / "rows.sqlite", ABOUT | {"data": "abd"})
+    assert Store(tmp_path / "rows.sqlite", ABOUT).values() == {"a": {}}
 
 
 def test_what_is_no_store(tmp_path):
     (tmp_path / "text").write_text("no database at all, but long enough to look like one " * 20)
     with pytest.raises(ValueError, match="cannot be used as a store"):
-        RowStore(tmp_path / "text", ABOUT)
+        Store(tmp_path / "text", ABOUT)
     with pytest.raises(ValueError, match="cannot be used as a store"):
-        RowStore(tmp_path / "nowhere" / "rows.sqlite", ABOUT)
+        Store(tmp_path / "nowhere" / "rows.sqlite", ABOUT)
 
 
 def test_all_rows_of_a_batch_or_none(tmp_path):
-    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
+    store = Store(tmp_path / "rows.sqlite", ABOUT)
     with pytest.raises(TypeError, match="JSON"):
-        store.put([("a", {"x": 1.0}), ("b", {"x": object()})])
+        store.put([("a", {"x": 1.0}, {}), ("b", {"x": object()}, {})])
     with pytest.raises(ValueError, match="NOT NULL constraint failed"):
-        store.put([("a", {"x": 1.0}), (None, {"x": 1.0})])
-    assert store.rows() == {}
+        store.put([("a", {"x": 1.0}), (None, {"x": 1.0}, {})])
+    assert store.values() == {}
 
 
 def test_a_number_that_is_none_loses_no_batch(tmp_path):
     """What a fit has found is stored, also where a score of a stranger's model is infinite or undefined."""
-    store = RowStore(tmp_path / "rows.sqlite", ABOUT | {"bound": float("nan")})
-    store.put([("a", {"x": float("nan"), "y": float("-inf")})])
-    row = RowStore(store.path, ABOUT | {"bound": float("nan")}).rows()["a"]
+    store = Store(tmp_path / "rows.sqlite", ABOUT | {"bound": float("nan")})
+    store.put([("a", {"x": float("nan"), "y": float("-inf")}, {})])
+    row = Store(store.path, ABOUT | {"bound": float("nan")}).values()["a"]
     assert np.isnan(row["x"])
     assert row["y"] == float("-inf")
 
@@ -62,15 +72,15 @@ def test_a_number_that_is_none_loses_no_batch(tmp_path):
 def test_two_writers(tmp_path):
     program = f"""
         import sys
-        from lognmf.grid.store import RowStore
-        store = RowStore({str(tmp_path / "rows.sqlite")!r}, {ABOUT!r})
+        from lognmf.grid.store import Store
+        store = Store({str(tmp_path / "rows.sqlite")!r}, {ABOUT!r})
         for i in range(50):
-            store.put([(f"{{sys.argv[1]}}{{i}}", {{"i": i}})])
+            store.put([(f"{{sys.argv[1]}}{{i}}", {{"i": i}}, {{}})])
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
     writers = [subprocess.Popen([*command, name]) for name in "ab"]
     assert [writer.wait() for writer in writers] == [0, 0]
-    assert len(RowStore(tmp_path / "rows.sqlite", ABOUT).rows()) == 100
+    assert len(Store(tmp_path / "rows.sqlite", ABOUT).values()) == 100
 
 
 def test_a_store_opens_while_another_run_reads_it(tmp_path, monkeypatch):
@@ -82,16 +92,16 @@ def test_a_store_opens_while_another_run_reads_it(tmp_path, monkeypatch):
             opened.append(path)
             if len(opened) == 2:
                 other.execute("BEGIN")
-                other.execute("SELECT * FROM rows").fetchall()
+                other.execute("SELECT * FROM entries").fetchall()
             return connect(path, timeout=0)
 
         monkeypatch.setattr(sqlite3, "connect", connect_second_while_the_other_reads)
-        store = RowStore(path, ABOUT)
+        store = Store(path, ABOUT)
         other.rollback()
-        store.put([("a", {})])
+        store.put([("a", {}, {})])
         assert other.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     monkeypatch.undo()
-    assert RowStore(path, ABOUT).rows() == {"a": {}}
+    assert Store(path, ABOUT).values() == {"a": {}}
     with closing(connect(path)) as file:
         assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
@@ -108,7 +118,7 @@ def test_only_a_store_in_use_goes_without_a_write_ahead_log(tmp_path, monkeypatc
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda path, timeout: connect(path, timeout, factory=Failing))
     with pytest.raises(ValueError, match="cannot be used as a store: out of order"):
-        RowStore(tmp_path / "rows.sqlite", ABOUT)
+        Store(tmp_path / "rows.sqlite", ABOUT)
 
 
 def cannot_be_used_now(error):
@@ -120,18 +130,18 @@ def cannot_be_used_now(error):
 
 
 def test_a_store_in_use_is_not_called_damaged(tmp_path, monkeypatch):
-    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
+    store = Store(tmp_path / "rows.sqlite", ABOUT)
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda path, timeout: connect(path, timeout=0))
     with closing(connect(store.path)) as file:
         file.execute("BEGIN IMMEDIATE")
         with pytest.raises(ValueError, match="database is locked") as caught:
-            store.put([("a", {})])
+            store.put([("a", {}, {})])
     cannot_be_used_now(str(caught.value))
 
 
 def test_a_full_disk_is_not_called_damage(tmp_path, monkeypatch):
-    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
+    store = Store(tmp_path / "rows.sqlite", ABOUT)
     connect = sqlite3.connect
 
     def full(path, timeout):
@@ -141,14 +151,14 @@ def test_a_full_disk_is_not_called_damage(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sqlite3, "connect", full)
     with pytest.raises(ValueError, match="is full") as caught:
-        store.put([("a", {"x": "x" * 100_000})])
+        store.put([("a", {"x": "x" * 100_000}, {})])
     cannot_be_used_now(str(caught.value))
-    assert store.rows() == {}
+    assert store.values() == {}
 
 
 def test_a_folder_is_not_called_a_damaged_store(tmp_path):
     with pytest.raises(ValueError, match="unable to open") as caught:
-        RowStore(tmp_path, ABOUT)
+        Store(tmp_path, ABOUT)
     cannot_be_used_now(str(caught.value))
 
 
@@ -164,7 +174,7 @@ def test_another_database_is_left_as_it_is(tmp_path):
             file.execute(statement)
         before = (tmp_path / name).read_bytes()
         with pytest.raises(ValueError, match=r"something else|cannot be used|another run"):
-            RowStore(tmp_path / name, ABOUT)
+            Store(tmp_path / name, ABOUT)
         assert (tmp_path / name).read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["about", "other"]
 
@@ -172,8 +182,8 @@ def test_another_database_is_left_as_it_is(tmp_path):
 @pytest.mark.parametrize("what", ["text", "half", "index", "no table", "schema"])
 def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
     path = tmp_path / "rows.sqlite"
-    store = RowStore(path, ABOUT)
-    store.put([(f"{i:03}", {"x": i}) for i in range(300)])
+    store = Store(path, ABOUT)
+    store.put([(f"{i:03}", {"x": i}, {}) for i in range(300)])
     if what == "text":
         path.write_text("dear diary, " * 100)
     elif what == "half":
@@ -181,14 +191,14 @@ def test_a_damaged_file_is_refused_in_one_sentence(what, tmp_path):
     else:
         with closing(sqlite3.connect(path)) as file, file:
             file.execute("PRAGMA writable_schema = ON")
-            about = "rows" if what != "index" else "sqlite_autoindex_rows_1"
+            about = "entries" if what != "index" else "sqlite_autoindex_entries_1"
             change = "sql = 'x', name = CAST(x'ff' AS TEXT)" if what == "schema" else "rootpage = 2"
             file.execute(f"UPDATE sqlite_master SET {change} WHERE name = ?", (about,))
     before = path.read_bytes()
     with pytest.raises(
         ValueError, match=r"cannot be used as a store: .*\. Nothing was changed\. .*move it away"
     ):
-        RowStore(path, ABOUT).rows()
+        Store(path, ABOUT).values()
     assert path.read_bytes() == before
 
 
@@ -198,12 +208,11 @@ X = np.random.default_rng(0).random((20, 6))
 GRID = {"lam": [0.1, 1.0]}
 OPTIONS = {"seeds": [0, 1], "y": [0, 1] * 10, "max_iter": 3}
 DAMAGES = {
-    "a value": """UPDATE rows SET row = replace(row, '"accuracy": 0.', '"accuracy": 0.9')""",
-    "swapped values": "UPDATE rows SET row = (SELECT row FROM rows AS r WHERE r.rowid = 5 - rows.rowid)",
-    "a key": "UPDATE rows SET key = replace(key, '0.1', '0.2')",
-    "another version": "UPDATE rows SET version = 'x' WHERE rowid = 2",
-    "the checksum": "UPDATE rows SET checksum = '' WHERE rowid = 1",
-    "no text": "UPDATE rows SET row = CAST(x'ff00' AS TEXT) WHERE rowid = 3",
+    "a value": """UPDATE entries SET value = replace(value, '"accuracy": 0.', '"accuracy": 0.9')""",
+    "swapped": "UPDATE entries SET value = (SELECT value FROM entries e WHERE e.rowid = 5 - entries.rowid)",
+    "a key": "UPDATE entries SET key = replace(key, '0.1', '0.2')",
+    "the checksum": "UPDATE entries SET checksum = '' WHERE rowid = 1",
+    "no text": "UPDATE entries SET value = CAST(x'ff00' AS TEXT) WHERE rowid = 3",
 }
 
 
@@ -221,34 +230,26 @@ def test_damaged_rows_are_computed_again(damage, tmp_path):
     assert timeless(again) == timeless(fresh)
 
 
-@pytest.mark.parametrize(
-    ("count", "words"), [(1, "1 result is"), (2, "2 results are"), (3, "3 results are"), (4, "4 results are")]
-)
-def test_three_of_the_damaged_rows_are_named(count, words, tmp_path):
-    store = RowStore(tmp_path / "rows.sqlite", ABOUT)
-    store.put([(name, {"x": 1}) for name in "abcdef"])
+@pytest.mark.parametrize(("count", "words"), [(1, "1 result is"), (4, "4 results are")])
+def test_three_of_the_damaged_entries_are_named(count, words, tmp_path):
+    store = Store(tmp_path / "rows.sqlite", ABOUT)
+    store.put([(name, {"x": 1}, {}) for name in "abcdef"])
     with closing(sqlite3.connect(store.path)) as file, file:
-        file.execute("UPDATE rows SET row = '{}' WHERE rowid <= ?", (count,))
+        file.execute("UPDATE entries SET value = '{}' WHERE rowid <= ?", (count,))
     names = "; ".join("abcd"[: min(count, 3)]) + ("; …" if count > 3 else "")
-    (remark,) = store.remarks()
-    assert re.search(rf"damaged: {words} not as written, .* again: {names}\.$", remark)
-    assert sorted(store.rows()) == list("abcdef"[count:])
+    with pytest.warns(UserWarning, match=rf"damaged: {words} not as written, .* again: {names}\.$"):
+        assert sorted(store.values()) == list("abcdef"[count:])
 
 
-def test_rows_of_another_version_are_used_only_if_asked_for(tmp_path, monkeypatch):
+def test_rows_of_another_version_are_computed_again(tmp_path, monkeypatch):
     store = tmp_path / "rows.sqlite"
-    monkeypatch.setattr(grid_store, "code_version", lambda: "0.0.9+old")
+    monkeypatch.setattr(grid_store, "package_version", lambda: "0.0.9")
     old = fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS)
     monkeypatch.undo()
-    with pytest.warns(
-        UserWarning, match=r"4 results .* \(4 of 0\.0\.9\+old; this is .*\) and used, as asked"
-    ):
-        assert fit_grid(GraphNMF(2), X, GRID, store=store, any_version=True, **OPTIONS).rows == old.rows
-    with pytest.warns(UserWarning, match=r"4 results .* and not used\. To use them give any_version=True"):
-        new = fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS)
+    new = fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS)
     assert new.rows != old.rows  # other times
     assert fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS).rows == new.rows
-    monkeypatch.setattr(grid_store, "code_version", lambda: "0.0.9+old")
+    monkeypatch.setattr(grid_store, "package_version", lambda: "0.0.9")
     assert fit_grid(GraphNMF(2), X, GRID, store=store, **OPTIONS).rows == old.rows  # nothing was lost
 
 
@@ -257,7 +258,7 @@ def test_rows_cannot_be_carried_to_another_store(tmp_path):
     fit_grid(GraphNMF(2), X + 1, GRID, store=tmp_path / "two", **OPTIONS)
     with closing(sqlite3.connect(tmp_path / "two")) as file, file:
         file.execute("ATTACH ? AS other", (str(tmp_path / "one"),))
-        file.execute("INSERT OR REPLACE INTO rows SELECT * FROM other.rows")
+        file.execute("INSERT OR REPLACE INTO entries SELECT * FROM other.entries")
     with pytest.warns(UserWarning, match="4 results are not as written"):
         again = fit_grid(GraphNMF(2), X + 1, GRID, store=tmp_path / "two", **OPTIONS)
     assert timeless(again) == timeless(fit_grid(GraphNMF(2), X + 1, GRID, **OPTIONS))

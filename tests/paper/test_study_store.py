@@ -7,7 +7,7 @@ import pytest
 
 from lognmf import GraphNMF
 from lognmf.grid import store as grid_store
-from lognmf.grid.store import RowStore
+from lognmf.grid.store import Store
 from lognmf.paper import store as paper_store
 from lognmf.paper.spec import Data, Noise, cell, pieces
 from lognmf.paper.store import Outcome, StudyStore
@@ -97,7 +97,7 @@ def test_merging_a_version_with_another_default_of_a_varied_parameter(tmp_path, 
 
 
 def test_what_is_no_study(tmp_path):
-    RowStore(tmp_path / "rows.sqlite", ABOUT)
+    Store(tmp_path / "rows.sqlite", ABOUT)
     with pytest.raises(ValueError, match="holds rows of another run"):
         StudyStore(tmp_path / "rows.sqlite")
     with pytest.raises(ValueError, match="is not there"):

@@ -10,7 +10,7 @@ from typing import TypeVar
 import typer
 
 from lognmf.cli.main import Stopped
-from lognmf.grid.store import OtherRunError, stored_rows
+from lognmf.grid.store import OtherRunError, stored_entries
 from lognmf.progress import say
 from lognmf.reading import printable
 
@@ -35,7 +35,7 @@ def resumed(folder: Path, work: Callable[[Path], Result]) -> Result:
             store.unlink()
             return work(store)
     except (KeyboardInterrupt, Stopped) as stop:
-        kept = stored_rows(store) if store.exists() else 0
+        kept = stored_entries(store) if store.exists() else 0
         if not kept:
             store.unlink(missing_ok=True)
             raise

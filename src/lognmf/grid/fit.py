@@ -31,10 +31,10 @@ from lognmf.grid.plan import (
     same_problems,
 )
 from lognmf.grid.select import standings
-from lognmf.grid.store import RowStore
+from lognmf.grid.store import Store
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
-from lognmf.progress import OnBatch, printed, stage, warn
+from lognmf.progress import OnBatch, printed, stage
 
 STORED_AT_ONCE = 16
 """Maximum number of fits between two writes to a store; more at once are not faster on a CPU."""
@@ -112,7 +112,6 @@ def fit_grid(
     memory: int | None = None,
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
-    any_version: bool = False,
     on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> GridResult:
@@ -152,11 +151,9 @@ def fit_grid(
         Precomputed 5-neighbour graph of the samples: for the normalised cut, the spectral start, and models
         with ``graph="knn"`` and ``n_neighbors=5``. Default: it is built.
     store : path, optional
-        SQLite file of finished batches. An interrupted run continues if called again with the same arguments.
-        Rows that were changed after they were written are computed again, with a warning.
-    any_version : bool, default=False
-        Whether to use rows in the store that other versions of lognmf, or other states of its code, computed.
-        Changes to a model class of your own are not noticed: give another store after them.
+        SQLite file of finished batches. An interrupted run continues if called again with the same arguments
+        and the same version of lognmf; changes to a model class of your own are not noticed. Rows that were
+        changed after they were written are computed again, with a warning.
     on_batch : callable, optional
         Called with the number of settings done, their total, and the seconds so far.
     verbose : int, default=0
@@ -187,7 +184,7 @@ def fit_grid(
     """
     options: Any = {"seeds": seeds, "y": y, "n_clusters": n_clusters, "device": device, "dtype": dtype}
     limits: Any = {"max_iter": max_iter, "tol": tol, "memory": memory, "graph": graph}
-    progress: Any = {"store": store, "any_version": any_version, "on_batch": on_batch, "verbose": verbose}
+    progress: Any = {"store": store, "on_batch": on_batch, "verbose": verbose}
     return fit_rounds(model, X, grid, all_at_once, **options, **limits, **progress)
 
 
@@ -216,7 +213,6 @@ def fit_rounds(
     memory: int | None = None,
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
-    any_version: bool = False,
     on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> GridResult:
@@ -241,7 +237,7 @@ def fit_rounds(
     ledger, cached = None, {}
     if store is not None:
         about = describe(estimator, data, names, n_clusters, classes, graph)
-        ledger = RowStore(store, about, any_version=any_version)
+        ledger = Store(store, about)
         cached = _known_rows(ledger, pairs, keys, repetitions)
     with printed(verbose), stage("fitting the grid", len(pairs), "fits", on_batch=on_batch) as progress:
         run = Run(estimator, data, graphs, classes, n_clusters)
@@ -263,7 +259,7 @@ def fit_rounds(
                             fresh.setdefault(keys[j], copied(row, pairs[j]))
                     cached.update(fresh)
                     if ledger is not None:
-                        ledger.put(fresh.items())
+                        ledger.put((key, row, {}) for key, row in fresh.items())
                 leaders = [j for i in batch for j in (i, *waiting.get(i, ())) if keys[j] in cached]
                 progress.move(progress.done + sum(1 + len(repetitions[j]) for j in leaders))
 
@@ -281,12 +277,10 @@ def fit_rounds(
 
 
 def _known_rows(
-    ledger: RowStore, pairs: list[Pair], keys: list[str], repetitions: Mapping[int, Sequence[int]]
+    ledger: Store, pairs: list[Pair], keys: list[str], repetitions: Mapping[int, Sequence[int]]
 ) -> dict[str, dict[str, Any]]:
     """Rows that a store holds, also of pairs that are the same problem as one in it."""
-    for remark in ledger.remarks():
-        warn(remark)
-    known = ledger.rows()
+    known = ledger.values()
     for leader, others in repetitions.items():
         if keys[leader] in known:
             for j in others:

@@ -1,28 +1,28 @@
-"""Rows stored in a SQLite file as they come, with their origin, so that an interrupted run can be resumed.
-
-Every record has the version of lognmf that computed it and a checksum over all that it says. Records whose
-checksum is wrong are never used, those of other versions only if asked for; both stay in the file until
-the same version writes the same record again.
-"""
+"""JSON values and arrays by key in a SQLite file, so that an interrupted run can be resumed."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from lognmf.progress import warn
 from lognmf.report.environment import code_version
 
-_ROWS = """
+_TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE rows (
-    key TEXT NOT NULL, version TEXT NOT NULL, row TEXT NOT NULL, checksum TEXT NOT NULL,
+CREATE TABLE entries (
+    key TEXT NOT NULL, version TEXT NOT NULL, value TEXT NOT NULL, arrays BLOB, checksum TEXT NOT NULL,
     PRIMARY KEY (key, version)
 );
 """
@@ -32,56 +32,95 @@ _NAMED = 3
 
 
 class OtherRunError(ValueError):
-    """A store holds rows of other data, another model or other options."""
+    """A store holds results of other data, another model or other options."""
 
 
-class RowStore:
-    """Rows by key, in one SQLite file, which is made if it does not exist.
+class Store:
+    """JSON values, with or without arrays, by key in one SQLite file.
 
-    A batch of rows is written in one transaction: after a kill it is there as a whole or
-    not at all. Two runs may write to the same file. ``about`` says what the rows belong to (data, model,
-    options), as plain JSON values; a file that was made for something else is refused.
+    The file is made if it does not exist. All entries of one `put` are written in one transaction: after a
+    kill they are there as a whole or not at all. Two runs may write to the same file. Entries count only
+    for the version of lognmf that wrote them, and only as they were written.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    about : mapping of plain JSON values
+        What the entries belong to, such as data, model and options. A file that was made for something else
+        is refused with an `OtherRunError`.
+    more : str, default=""
+        Further SQL statements, separated by ``;``, that are run when the file is made, such as those of views
+        on the table ``entries``.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], about: Mapping[str, Any], *, any_version: bool = False
-    ) -> None:
-        self.path, self.any_version = Path(path), any_version
-        self.about = json.dumps(about, sort_keys=True)
-        prepare_store(self.path, _ROWS, about)
+    def __init__(self, path: str | os.PathLike[str], about: Mapping[str, Any], more: str = "") -> None:
+        self.path = Path(path)
+        self._about = json.dumps(about, sort_keys=True)
+        prepare_store(self.path, _TABLES + more, about)
 
-    def rows(self) -> dict[str, dict[str, Any]]:
-        """All rows that may be used, by their keys."""
-        found, _ = sift(self.path, self._records(), any_version=self.any_version)
-        return {key: json.loads(row) for key, row in found.items()}
-
-    def remarks(self) -> list[str]:
-        """Sentences about rows that are damaged or of other versions."""
-        return sift(self.path, self._records(), any_version=self.any_version)[1]
-
-    def _records(self) -> Iterator[Record]:
+    def put(self, entries: Iterable[tuple[str, Any, Mapping[str, np.ndarray]]]) -> None:
+        """Write (key, value, arrays) triples, all of them or none; an entry of the same key is replaced."""
+        made, lines = package_version(), []
+        for key, value, arrays in entries:
+            line = (key, made, json.dumps(value), _packed(arrays))
+            lines.append((*line, checksum(self._about, *line)))
         with opened(self.path) as file:
-            stored = file.execute("SELECT key, version, row, checksum FROM rows ORDER BY rowid").fetchall()
-        for key, version, row, check in stored:
-            intact = check == checksum(self.about, key, version, row)
-            yield Record(key, f"{key}", version, intact, row)
+            file.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", lines)
 
-    def put(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Write rows, all of them or none; one of this version that is there already is replaced."""
-        version = code_version()
-        texts = ((key, json.dumps(row)) for key, row in rows)
-        values = [(key, version, row, checksum(self.about, key, version, row)) for key, row in texts]
+    def values(self) -> dict[str, Any]:
+        """The values by key, in the order of writing; a warning names entries that were damaged."""
+        query = "SELECT key, version, value, arrays, checksum FROM entries WHERE version = ? ORDER BY rowid"
+        values, damaged = {}, []
         with opened(self.path) as file:
-            file.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", values)
+            for *line, check in file.execute(query, (package_version(),)):
+                if check == checksum(self._about, *line):
+                    values[line[0]] = json.loads(line[2])
+                else:
+                    damaged.append(str(line[0]))
+        if damaged:
+            names = "; ".join(sorted(damaged)[:_NAMED]) + ("; …" if len(damaged) > _NAMED else "")
+            warn(
+                f"{self.path} was edited or damaged: {_results(len(damaged))} not as written, and not used. "
+                f"What is needed of them is computed again: {names}."
+            )
+        return values
+
+    def arrays(self, key: str) -> dict[str, np.ndarray]:
+        """The arrays of one entry; none if there is no such entry."""
+        query = "SELECT arrays FROM entries WHERE key = ? AND version = ? AND arrays IS NOT NULL"
+        with opened(self.path) as file:
+            found = file.execute(query, (key, package_version())).fetchone()
+        if found is None:
+            return {}
+        with np.load(io.BytesIO(found[0]), allow_pickle=False) as stored:
+            return dict(stored)
 
 
-def stored_rows(path: Path) -> int:
-    """Number of rows in a store, whoever may use them."""
+def stored_entries(path: Path) -> int:
+    """Number of entries in a store, of whatever version."""
     with opened(path) as file:
-        return int(file.execute("SELECT count(*) FROM rows").fetchone()[0])
+        return int(file.execute("SELECT count(*) FROM entries").fetchone()[0])
 
 
-# What any store does ---------------------------------------------------------------------
+def package_version() -> str:
+    """The version of lognmf; its entries of a store count, those of other versions do not."""
+    try:
+        return metadata.version("lognmf")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _packed(arrays: Mapping[str, np.ndarray]) -> bytes | None:
+    """Arrays as one file, or None if there are none."""
+    if not arrays:
+        return None
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+# Until the study uses `Store` -------------------------------------------------------------
 
 
 class Record(NamedTuple):

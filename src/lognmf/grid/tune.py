@@ -101,7 +101,6 @@ def tune(
     dtype: str | None = None,
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
-    any_version: bool = False,
     on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> Tuned:
@@ -134,7 +133,7 @@ def tune(
     max_iter : int, optional
         Maximum number of iterations of every fit. Default: several numbers are tried from the
         spectral start; otherwise the model's own.
-    device, dtype, graph, store, any_version, on_batch, verbose
+    device, dtype, graph, store, on_batch, verbose
         As for `fit_grid`. The returned model is fitted there too.
 
     Returns
@@ -173,7 +172,7 @@ def tune(
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters
     place: Any = {"device": device, "dtype": dtype, "graph": graph}
-    progress: Any = {"store": store, "any_version": any_version, "on_batch": on_batch}
+    progress: Any = {"store": store, "on_batch": on_batch}
     options: Any = {"seeds": seeds, "n_clusters": n_clusters, **place, **progress}
     with printed(verbose):
         result = fit_rounds(estimator, X, grid, choose, **options)
