@@ -6,9 +6,9 @@ Sparsity: `LogSparseNMF(k)` against scikit-learn's `NMF(k)` on samples of unit n
 sparseness of the parts, and the ratio of the errors; CPU seconds of both.
 Units: `fit(c * X)` for c from 1e-6 to 1e6, all models: the largest difference of the parts, and of the codes
 divided by c, relative to the largest entry.
-Outliers: the share of samples that `RobustLogSparseNMF(k)` calls outliers on the data as they are; then a
-tenth of the samples is damaged (replaced by uniform noise, or with shuffled features): area under the ROC curve of `residual_norm_`, F1 of those
-called outliers, and the F1 of the best threshold, chosen by the truth.
+Outliers: the share of samples that `RobustLogSparseNMF(k)` calls outliers on the data as they are. Then a
+tenth of the samples is damaged (replaced by uniform noise, or with shuffled features): area under the ROC
+curve of `residual_norm_`, F1 of those called outliers, and the F1 of the best threshold, chosen by the truth.
 Spectra: the Samson picture, three parts against the true spectra: mean angle.
 """
 
