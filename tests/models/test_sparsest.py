@@ -1,14 +1,15 @@
 """The weight of sparsity stays within the error that is allowed, and is 0 where it brings no zeros."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
-from lognmf import LogSparseNMF, fit_grid
-from lognmf.core.rule import State
-from lognmf.models.sparsest import TOO_MUCH, Search, share_of_zeros
+from lognmf import MODELS, LogSparseNMF, fit_grid
+from lognmf.core.data import InMemory
+from lognmf.graph import Graphs
+from lognmf.models.engine import draw
+from lognmf.models.sparsest import TOO_MUCH, share_of_zeros
+from lognmf.models.weights import fit_batch
 
 SMALL = {
     "iris": lambda: load_iris().data,
@@ -43,24 +44,24 @@ def test_a_fall_after_the_second_climb(seed, penalty):
     assert model.reconstruction_err_ < 1.06 * plain.reconstruction_err_
 
 
-def test_a_callback_that_stops_the_search_leaves_a_weight_that_was_tried(rng):
+@pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF"])
+def test_a_callback_that_stops_the_search_leaves_a_weight_that_was_tried(name, rng):
     """Fits that are not made cannot rise, so every weight would look good."""
-    tried = []
-    search = Search(
-        fit=lambda state, weights, tol: tried.append(weights["alpha"]) or stopped,
-        weights={"alpha": np.zeros(1)},
-        sides={"alpha": np.ones(1)},
-        base=np.ones(1),
-        spare=np.ones(1),
-        explained=np.full(1, 10.0),
-    )
-    F = rng.random((3, 1, 2))
-    state = State(F, F)
-    stopped = SimpleNamespace(solution=SimpleNamespace(reason=["callback"]))
-    found, weight = search.sparsest(state, np.ones(1), 1e-4, 1e-5)
-    assert weight == 0
-    assert found is state
-    assert len(tried) == 1
+    X = rng.random((30, 10))
+    model, data, graphs = MODELS[name](3), InMemory(X), Graphs(X)
+    seen: list[int] = []
+
+    def stop(iteration: int, _: np.ndarray) -> bool:
+        """Stop the first fit that comes after the plain one."""
+        seen.append(iteration)
+        return len(seen) > 1 and iteration < seen[-2]
+
+    start = draw(model, data, graphs, 0)
+    fit = fit_batch(model, data, graphs, start, unit=1.0, max_iter=1000, on_eval=stop)
+    assert fit.stop_reason == ["callback"]
+    assert fit.weights["alpha"] == fit.weights["beta"] == 0
+    assert fit.n_iter == 0
+    assert seen[-1] == model.eval_every
 
 
 @pytest.mark.parametrize("name", ["iris", "uniform"])

@@ -104,6 +104,12 @@ class Solution:
     n_iter: np.ndarray  # steps made, (B,)
     reason: list[str]  # why each setting ended: "converged", "max_iter" or "callback"
 
+    def take(self, index: np.ndarray) -> Solution:
+        """The settings ``index`` of the batch."""
+        history = self.history | {"objective": self.history["objective"][:, index]}
+        reason = [self.reason[b] for b in index]
+        return Solution(self.state.take(index), self.objective[index], history, self.n_iter[index], reason)
+
     def history_of(self, b: int) -> dict[str, np.ndarray]:
         """The history of setting ``b`` alone, up to its own end."""
         lived = ~np.isnan(self.history["objective"][:, b])

@@ -16,11 +16,11 @@ from lognmf.core.arrays import Array, join, like, take, to_numpy, total
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
 from lognmf.grid.plan import Pair, Watched, fit_key
-from lognmf.models.engine import Factors, Fits, draw, fit_batch
+from lognmf.models.engine import Factors, Fit, draw
 from lognmf.models.identity import plain
 from lognmf.models.scale import in_units
 from lognmf.models.starts import NEIGHBOURS
-from lognmf.models.weights import AUTO
+from lognmf.models.weights import AUTO, fit_batch
 from lognmf.progress import stage
 
 
@@ -53,7 +53,7 @@ class Run:
         varied = [name for name in model._weights if name in pairs[0][0]]
         columns: dict[int, dict[str, Any]] = {}
 
-        def look(iteration: int, fits: Fits) -> None:
+        def look(iteration: int, fits: Fit) -> None:
             columns[iteration] = self._columns(model, fits, [seed for _, seed in fitted], watched=watched)
 
         with stage(f"{len(fitted)} fits at once", max(limits), "iterations", at_most=True) as batch:
@@ -80,7 +80,7 @@ class Run:
         ]
         return rows, [columns[limit][_QUIET][b] for limit, b in zip(limits, own, strict=True)]
 
-    def _columns(self, model: Any, fits: Fits, seeds: list[int], *, watched: bool) -> dict[str, Any]:
+    def _columns(self, model: Any, fits: Fit, seeds: list[int], *, watched: bool) -> dict[str, Any]:
         """What the rows say about every fit, and whether it never had an outlier."""
         U, V = fits.factors
         ever = to_numpy(fits.solution.state.aux[-1]).reshape(len(seeds), -1) if watched else None
@@ -92,7 +92,11 @@ class Run:
             "sparseness_U": scores.hoyer_sparseness(U),
             "sparseness_V": scores.hoyer_sparseness(V),
             "n_outliers": _count_outliers(fits, len(seeds)),
-            **{f"{name}_": fits.weights[name] for name in model._auto if getattr(model, name, None) == AUTO},
+            **{
+                f"{name}_": fits.weights[name]
+                for name in model._weights
+                if name in model._auto and getattr(model, name, None) == AUTO
+            },
             **self._scores(V, seeds),
             _QUIET: [False] * len(seeds) if ever is None else [not own.any() for own in ever],
         }
@@ -159,7 +163,7 @@ def _distinct(V: Array, seeds: list[int]) -> tuple[np.ndarray, np.ndarray]:
     return np.unique(group, return_index=True)[1], group
 
 
-def _count_outliers(fits: Fits, settings: int) -> list[int | None]:
+def _count_outliers(fits: Fit, settings: int) -> list[int | None]:
     """Number of samples with an outlier part, of every setting; None for models without one."""
     parts = fits.outlier_part()
     if parts is None:

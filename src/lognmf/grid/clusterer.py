@@ -28,7 +28,7 @@ from lognmf.grid.vote import alike, vote
 from lognmf.models.readable import Readable
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, check_graph_parameters, check_samples, read_samples
-from lognmf.models.weights import WITHOUT
+from lognmf.models.weights import OUTLIERS
 from lognmf.neighbours import distinct_rows
 from lognmf.parameters import (
     check_choice,
@@ -43,7 +43,7 @@ UPDATES = 10
 """Updates of a named model from the best clustering."""
 
 _WEIGHTS = {"alpha": 0.01, "beta": 0.001, "lam": 1.0, "solver": "mu", "max_iter": UPDATES}
-SETTINGS = {"LS-NMF": _WEIGHTS, "RLS-NMF": {**_WEIGHTS, "gamma": WITHOUT["gamma"]}}
+SETTINGS = {"LS-NMF": _WEIGHTS, "RLS-NMF": {**_WEIGHTS, "gamma": OUTLIERS.without}}
 """Parameters of a model given by name; others have ``max_iter`` alone. Its gamma follows from residuals."""
 
 AUTO = "auto"

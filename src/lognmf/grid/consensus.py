@@ -19,9 +19,10 @@ from lognmf.graph import Graphs
 from lognmf.grid.plan import check_model
 from lognmf.models import PlainNMF
 from lognmf.models.basis_and_codes import BasisAndCodesModel
-from lognmf.models.engine import draw, fit_batch
+from lognmf.models.engine import draw
 from lognmf.models.scale import in_units
 from lognmf.models.validation import check_samples, read_samples
+from lognmf.models.weights import fit_batch
 from lognmf.parameters import (
     check_choice,
     check_integer,

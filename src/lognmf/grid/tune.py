@@ -20,7 +20,7 @@ from lognmf.grid.fit import Choose, all_at_once, fit_rounds
 from lognmf.grid.plan import Pair, check_model
 from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
 from lognmf.models.identity import key_of
-from lognmf.models.weights import AUTO, WITHOUT, usual_gamma
+from lognmf.models.weights import AUTO, OUTLIERS, usual_gamma
 from lognmf.parameters import check_choice
 from lognmf.progress import OnBatch, printed
 
@@ -38,7 +38,7 @@ in changing light, every update makes the clustering worse."""
 FEW_ITERATIONS, SHARE = 30, 1 / 3
 """After so many iterations only this share of the default grid's weights, the best, goes on to more."""
 
-FOR_CLUSTERS: dict[str, Any] = {"alpha": 0.01, "beta": 0.001, "gamma": WITHOUT["gamma"], "solver": "mu"}
+FOR_CLUSTERS: dict[str, Any] = {"alpha": 0.01, "beta": 0.001, "gamma": OUTLIERS.without, "solver": "mu"}
 """What takes the place of "auto" where a grid leaves it: a few updates from the start keep its clusters.
 There are no outliers in the fits of a grid; gamma follows from the residuals of the chosen one."""
 

@@ -23,7 +23,7 @@ from lognmf.graph import Graphs
 from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks
 from lognmf.models.checkpoint import Checkpoint
-from lognmf.models.engine import Fits, draw, fit_batch
+from lognmf.models.engine import Fit, draw
 from lognmf.models.first_factors import given_factors, last_weights, question
 from lognmf.models.large_samples import Limited
 from lognmf.models.missing import Fills, unknown_features
@@ -34,7 +34,7 @@ from lognmf.models.sampled_weights import sampled_weights
 from lognmf.models.scale import check_scale, in_units, unit_of
 from lognmf.models.starts import spectral
 from lognmf.models.validation import check_codes, check_graph_parameters
-from lognmf.models.weights import check_weight
+from lognmf.models.weights import Chooser, check_weight, fit_batch
 from lognmf.parameters import check_choice, check_flag, check_integer, check_nonnegative, check_random_state
 from lognmf.progress import warn
 
@@ -78,7 +78,7 @@ class FactorModel(
     feature_names_in_: np.ndarray
     scale_: float
     _weights: ClassVar[tuple[str, ...]] = ()
-    _auto: ClassVar[tuple[str, ...]] = ()  # weights that may be "auto"
+    _auto: ClassVar[Mapping[str, Chooser]] = {}  # weights that may be "auto", in the order of their choice
     _starts: ClassVar[Mapping[str, starts.Start]] = {**starts.STARTS, "spectral": spectral}
     _choices: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # parameters that name an entry of a dictionary
     _flags: ClassVar[tuple[str, ...]] = ()  # parameters that are True or False
@@ -191,7 +191,7 @@ class FactorModel(
         """The state to keep; most models keep what the loop ended with."""
         return state
 
-    def _more_attributes(self, fits: Fits, data: InMemory) -> dict[str, Any]:
+    def _more_attributes(self, fit: Fit, data: InMemory) -> dict[str, Any]:
         """Fitted attributes of this model alone, from a batch of one."""
         return {}
 
@@ -237,20 +237,18 @@ class FactorModel(
         with Watcher(self, getattr(data, "X", data), self.max_iter) as watcher:
             weights = last_weights(self, given) or sampled_weights(self, scaled, unit, kept)
             begun = kept and kept.begun(data.pattern)
-            start = [begun or draw(self, scaled, graphs, self.random_state, first)]
-            del first
-            fits = fit_batch(
+            fit = fit_batch(
                 self,
                 scaled,
                 graphs,
-                start.pop(),  # and not kept here: its memory is needed
+                begun or draw(self, scaled, graphs, self.random_state, first),
                 unit=unit,
                 max_iter=self.max_iter,
                 weights=weights,
                 on_eval=watcher,
                 kept=kept,
-            ).light()
-            self._keep(fits, data)
+            )
+            self._keep(fit.light(), data)
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
@@ -294,25 +292,25 @@ class FactorModel(
         scale = getattr(self, "scale", 1.0)
         return unit_of(data) if isinstance(scale, str) else float(scale)
 
-    def _keep(self, fits: Fits, data: Any) -> None:
+    def _keep(self, fit: Fit, data: Any) -> None:
         """Set the fitted attributes; nothing is set before all is computed."""
-        U, V = fits.factors
+        U, V = fit.factors
         fitted = {
             "components_": contiguous(U[:, 0, :].T),
             "embedding_": contiguous(V[:, 0, :]),
-            "n_iter_": int(fits.n_iter[0]),
-            "objective_": float(fits.objective[0]),
-            "history_": fits.history(0),
-            "stop_reason_": fits.stop_reason[0],
-            "reconstruction_err_": float(fits.reconstruction_err[0]),
+            "n_iter_": int(fit.n_iter[0]),
+            "objective_": float(fit.objective[0]),
+            "history_": fit.history(0),
+            "stop_reason_": fit.stop_reason[0],
+            "reconstruction_err_": float(fit.reconstruction_err[0]),
             "_asked": question(self),
         }
-        fitted |= {f"{name}_": float(fits.weights[name][0]) for name in self._auto}
+        fitted |= {f"{name}_": float(fit.weights[name][0]) for name in self._weights if name in self._auto}
         if hasattr(self, "scale"):
-            fitted["scale_"] = fits.unit
+            fitted["scale_"] = fit.unit
         if hasattr(self, "graph"):
-            fitted["graph_"] = fits.graph if not isinstance(data, Remote) else fits.graph and fits.graph.given
-        fitted |= self._more_attributes(fits, data)
+            fitted["graph_"] = fit.graph if not isinstance(data, Remote) else fit.graph and fit.graph.given
+        fitted |= self._more_attributes(fit, data)
         self.__dict__.update(fitted)
 
     def _encode(self, data: Any) -> Array:

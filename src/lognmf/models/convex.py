@@ -14,7 +14,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.rule import LeastSquaresRule, State
 from lognmf.models import starts
 from lognmf.models.base import FactorModel, KMeansInit, Seed
-from lognmf.models.engine import Fits
+from lognmf.models.engine import Fit
 
 
 @dataclass(frozen=True)
@@ -161,5 +161,5 @@ class ConvexNMF(_Combination, FactorModel):
     def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         return ConvexRule(data)
 
-    def _more_attributes(self, fits: Fits, data: InMemory) -> dict[str, Any]:
-        return {"combination_": fits.state.U[:, 0, :]}
+    def _more_attributes(self, fit: Fit, data: InMemory) -> dict[str, Any]:
+        return {"combination_": fit.state.U[:, 0, :]}

@@ -1,14 +1,13 @@
-"""The one way to fit: start → rule → iterate → finish, for a batch of settings of one model.
+"""The one way to fit: start → rule → iterate, for a batch of settings of one model.
 
-``fit`` is a batch of one setting, a grid a batch of settings and seeds. Each setting has ``n_init`` starts,
-and the one with the lowest objective wins.
+`fit` minimises with given weights; `lognmf.models.weights` stands above it and chooses those that are "auto".
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +19,13 @@ from lognmf.core.arrays import Array, like, namespace, to_numpy
 from lognmf.core.blocks import AsMatrix, Blocks
 from lognmf.core.data import Data, in_memory
 from lognmf.core.loop import OnEval, OnState, iterate
-from lognmf.core.parallel import threads_for
 from lognmf.core.rule import Solution, State
 from lognmf.core.terms.protocol import degree_of
 from lognmf.graph import Graphs
 from lognmf.models.checkpoint import Checkpoint, without_work
-from lognmf.models.large_samples import Limited
 from lognmf.models.on_workers import Remote, RemoteMultiplicative
 from lognmf.models.remote_starts import draw_remote
 from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
-from lognmf.models.weights import Ended, Found, Weights
 from lognmf.progress import stage
 
 if TYPE_CHECKING:
@@ -39,46 +35,23 @@ Factors = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
-    """Finished fits of one model, one per setting: the winner among each setting's starts.
+class Fit:
+    """Finished fits of a batch of settings of one model.
 
-    What it gives is in the units of X; rule, state and solution are of ``X / unit``.
+    ``rule`` and ``solution`` are of ``X / unit``; the properties are in the units of X.
     """
 
     rule: Any
-    state: State
-    graph: sp.csr_array | None
     solution: Solution
-    winners: np.ndarray
-    weights: dict[str, np.ndarray]  # (B,) each, numbers also where the model says "auto"
+    weights: Mapping[str, np.ndarray]  # (B,) each
+    graph: Any
     unit: float
     basis_has_unit: bool
-    _objective: np.ndarray
-
-    def light(self) -> Fits:
-        """The same without what only further steps would need."""
-        solution = without_work(self.rule, replace(self.solution, state=self.state))
-        return replace(self, state=solution.state, solution=solution)
 
     @property
-    def objective(self) -> np.ndarray:
-        """Objective of every setting."""
-        return self._objective * self.unit ** degree_of(self.rule)
-
-    @property
-    def n_iter(self) -> np.ndarray:
-        """Iterations of every setting."""
-        return self.solution.n_iter[self.winners]
-
-    @property
-    def stop_reason(self) -> list[str]:
-        """Why every setting ended."""
-        return [self.solution.reason[b] for b in self.winners]
-
-    def history(self, setting: int) -> dict[str, np.ndarray]:
-        """Iteration, seconds and objective of every evaluation of a setting."""
-        history = self.solution.history_of(int(self.winners[setting]))
-        return history | {"objective": history["objective"] * self.unit ** degree_of(self.rule)}
+    def state(self) -> State:
+        """The last factors, of ``X / unit``."""
+        return self.solution.state
 
     @property
     def factors(self) -> Factors:
@@ -89,10 +62,41 @@ class Fits:
         return (U * self.unit, V) if self.basis_has_unit else (U, V * self.unit)
 
     @property
+    def objective(self) -> np.ndarray:
+        """Objective of every setting."""
+        return self.solution.objective * self.unit ** degree_of(self.rule)
+
+    @property
+    def n_iter(self) -> np.ndarray:
+        """Iterations of every setting."""
+        return self.solution.n_iter
+
+    @property
+    def stop_reason(self) -> list[str]:
+        """Why every setting ended."""
+        return self.solution.reason
+
+    def history(self, setting: int) -> dict[str, np.ndarray]:
+        """Iteration, seconds and objective of every evaluation of a setting."""
+        history = self.solution.history_of(setting)
+        return history | {"objective": history["objective"] * self.unit ** degree_of(self.rule)}
+
+    @property
     @np.errstate(over="ignore", invalid="ignore")  # squares of parts, in float32 and with huge weights
     def reconstruction_err(self) -> np.ndarray:
         """``‖X − V Uᵀ‖_F`` of every setting."""
         return self.unit * np.sqrt(to_numpy(self.rule.squared_error(self.state)))
+
+    @property
+    def data_term(self) -> np.ndarray:
+        """The value of the data term of every setting, of ``X / unit``."""
+        problem = self.rule.problem
+        return to_numpy(problem.total(problem.fit.row_values, *self.rule.factors(self.state)))
+
+    @property
+    def squared_residuals(self) -> Array:
+        """``‖x_i − U v_i‖²`` of every sample and setting (n, B), of ``X / unit``."""
+        return self.rule.problem.squared_residuals(*self.rule.factors(self.state))
 
     @np.errstate(over="ignore", invalid="ignore")
     def outlier_part(self) -> tuple[Array, Array, Array] | None:
@@ -103,9 +107,106 @@ class Fits:
         problem = getattr(self.rule, "problem", None)
         if problem is None or not hasattr(problem.fit, "outlier_part"):
             return None
-        squared = Ended(self.rule, self.state, self.solution).squared_residuals()
+        squared = self.squared_residuals
         share, norm = problem.fit.outlier_part(squared)
         return share, self.unit * norm, self.unit * squared**0.5
+
+    def best(self, restarts: int) -> Fit:
+        """The start with the lowest objective of each setting, whose ``restarts`` stand side by side."""
+        objective = self.solution.objective.reshape(-1, restarts)
+        winners = np.arange(len(objective)) * restarts + np.argmin(objective, axis=1)
+        weights = {name: values[winners] for name, values in self.weights.items()}
+        return replace(
+            self, rule=self.rule.take(winners), solution=self.solution.take(winners), weights=weights
+        )
+
+    def moved(self, state: State, weights: Mapping[str, np.ndarray] | None = None) -> Fit:
+        """The same with other factors and weights, for another fit to start from."""
+        solution = replace(self.solution, state=state)
+        return replace(self, solution=solution, weights=self.weights if weights is None else weights)
+
+    def light(self) -> Fit:
+        """The same without what only further steps would need."""
+        return replace(self, solution=without_work(self.rule, self.solution))
+
+
+@dataclass
+class Watch:
+    """Shows every evaluation of some fits to a caller, who may stop them all."""
+
+    on_eval: OnEval | None = None
+    stopped: bool = False
+
+    def __call__(self, unit: float, iteration: int, objective: np.ndarray) -> bool:
+        """One evaluation; ``unit`` is that of the objective."""
+        self.stopped = self.on_eval is not None and bool(self.on_eval(iteration, unit * objective))
+        return self.stopped
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What the fits of one call share: the model, and ``data``, which are those of the user over ``unit``."""
+
+    model: FactorModel
+    data: Data
+    graphs: Graphs
+    unit: float
+    max_iter: int
+    watch: Watch = field(default_factory=Watch)
+    kept: Checkpoint | None = None  # the fits so far, if an earlier process began them
+
+
+def fit(
+    setup: Setup,
+    start: State,
+    weights: Mapping[str, np.ndarray],
+    tol: float,
+    *,
+    restarts: int = 1,
+    wrap: Callable[[Any], Any] | None = None,
+    on_state: OnState | None = None,
+    checkpoints: Collection[int] = (),
+    on_checkpoint: Callable[[int, Fit], None] | None = None,
+) -> Fit:
+    """Fit every setting of the ``weights`` (B,); ``start`` holds its ``restarts`` side by side.
+
+    After a caller has stopped one of the fits, the others make no iteration. ``wrap`` may put a rule around
+    the model's own that carries more in its state. ``on_checkpoint`` is given what a fit with that
+    ``max_iter`` would return, if the number is one of evaluations.
+    """
+    model, stopped = setup.model, setup.watch.stopped
+    repeated = {name: np.repeat(values, restarts) for name, values in weights.items()}
+    batch = {name: like(values, start.U) for name, values in repeated.items()}
+    graph = model._graph(setup.graphs, batch)
+    rule = model._rule(setup.data, graph, batch)
+    stepping = rule if wrap is None else wrap(rule)
+
+    def fitted(solution: Solution) -> Fit:
+        return Fit(rule, solution, repeated, graph, setup.unit, model._basis_has_unit).best(restarts)
+
+    keep = None if setup.kept is None else setup.kept.next_fit(setup.data)
+    since, finished = (keep and keep.read()) or (None, False)
+    if since is not None and finished:
+        return fitted(since)
+    solution = iterate(
+        stepping,
+        stepping.start(start.U, start.V) if since is None else since.state,
+        max_iter=0 if stopped else setup.max_iter,
+        tol=tol,
+        eval_every=model.eval_every,
+        on_eval=functools.partial(setup.watch, setup.unit ** degree_of(rule)),
+        on_state=on_state,
+        checkpoints=checkpoints,
+        on_checkpoint=on_checkpoint and (lambda iteration, found: on_checkpoint(iteration, fitted(found))),
+        keep=keep,
+        since=since,
+    )
+    if keep is not None and not setup.watch.stopped:
+        solution = without_work(rule, solution)
+        solution = replace(solution, state=keep.write(solution, finished=True))
+    if stopped:
+        solution = replace(solution, reason=["callback"] * len(solution.reason))
+    return fitted(solution)
 
 
 def draw(
@@ -153,139 +254,3 @@ def _start_graph(model: FactorModel, graphs: Graphs) -> sp.csr_array:
     if isinstance(graph, str) and getattr(model, "lam", False) and model.n_neighbors > NEIGHBOURS:
         graphs.knn(model.n_neighbors, graph)  # the model needs it, and one search serves both
     return graphs.knn(NEIGHBOURS, graph)
-
-
-def fit_batch(
-    model: FactorModel,
-    data: Data,
-    graphs: Graphs,
-    start: Factors,
-    *,
-    unit: float,
-    max_iter: int,
-    settings: int = 1,
-    weights: Mapping[str, Sequence[float | str]] | None = None,
-    wrap: Callable[[Any], Any] | None = None,
-    on_eval: OnEval | None = None,
-    on_state: OnState | None = None,
-    checkpoints: Collection[int] = (),
-    on_checkpoint: Callable[[int, Fits], None] | None = None,
-    kept: Checkpoint | None = None,
-) -> Fits:
-    """Fit ``model`` for every setting of its ``weights``; ``start`` holds the starts of each, side by side.
-
-    ``data`` are those of the user divided by ``unit``. Weights that are not given are the model's own; one
-    that is "auto" is so for all settings. ``wrap`` may put a rule around the model's own that carries
-    more in its state. ``on_checkpoint`` is given what a fit with that ``max_iter`` would return, if no
-    weight is "auto" and the number is one of evaluations. ``kept`` are the fits so far, if an earlier process
-    began them, and what this one makes.
-    """
-    first = [State(*model._prepare(*start))]  # handed over below, like all first factors: memory is needed
-    del start
-    batch, k = first[0].batch, first[0].V.shape[2]
-    restarts = batch // settings
-    own = {name: [getattr(model, name)] * settings for name in model._weights}
-    chosen = Weights.of(own | dict(weights or {}))
-    limit = model._limited(data) if "gamma" in chosen.auto and max_iter > 0 else None
-    if limit is not None:  # all fits but the last are of limited samples
-        first = [State(first[0].U, limit.down(first[0].V))]
-    run = _Run(model, limit.data if limit else data, graphs, unit, max_iter, on_eval, kept)
-
-    def finished(ended: Ended, winners: np.ndarray) -> Fits:
-        state = model._finish(ended.state)
-        objective = ended.solution.objective[winners]
-        objective = objective if state is ended.state else to_numpy(ended.rule.value(state))
-        own = (chosen.values, unit, model._basis_has_unit, objective)
-        return Fits(ended.rule, state, run.graph, ended.solution, winners, *own)
-
-    def look(iteration: int, ended: Ended) -> None:
-        if on_checkpoint is not None:
-            on_checkpoint(iteration, finished(*ended.best(restarts)))
-
-    # The loop refuses objectives that are not finite, in words.
-    with threads_for(data.stand_in, batch * k), np.errstate(over="ignore", invalid="ignore"):
-        every = run.fit(first.pop(), chosen.repeated(restarts), model.tol, wrap, on_state, checkpoints, look)
-        ended, winners = every.best(restarts)
-        del every
-        if chosen.auto and max_iter > 0 and not (run.stopped and limit is None):
-            problem, found = ended.rule.problem, ended.found(residuals="gamma" in chosen.auto)
-            del ended
-            near, chosen = run.chosen(chosen, problem, found, limit)
-            del found, problem
-            ended, winners = run.fit(near, chosen.values, model.tol, wrap, on_state).best(1)
-        return finished(ended, winners)
-
-
-@dataclass
-class _Run:
-    """Fits of a batch from given factors with given weights, one after another; a callback ends them all."""
-
-    model: FactorModel
-    data: Data
-    graphs: Graphs
-    unit: float
-    max_iter: int
-    on_eval: OnEval | None
-    kept: Checkpoint | None = None
-    graph: sp.csr_array | None = None
-    stopped: bool = False
-
-    def fit(
-        self,
-        first: State,
-        weights: Mapping[str, np.ndarray],
-        tol: float,
-        wrap: Callable[[Any], Any] | None = None,
-        on_state: OnState | None = None,
-        checkpoints: Collection[int] = (),
-        look: Callable[[int, Ended], None] | None = None,
-    ) -> Ended:
-        """One fit."""
-        ended_before = self.stopped
-        batch = {name: like(values, first.U) for name, values in weights.items()}
-        self.graph = self.model._graph(self.graphs, batch)
-        rule = self.model._rule(self.data, self.graph, batch)
-        stepping = rule if wrap is None else wrap(rule)
-        keep = None if self.kept is None else self.kept.next_fit(self.data)
-        since, finished = (keep and keep.read()) or (None, False)
-        if since is not None and finished:
-            return Ended(rule, since.state, since)
-        state = [stepping.start(first.U, first.V) if since is None else since.state]
-        del first
-        solution = iterate(
-            stepping,
-            state.pop(),
-            max_iter=0 if ended_before else self.max_iter,
-            tol=tol,
-            eval_every=self.model.eval_every,
-            on_eval=functools.partial(self._watched, self.unit ** degree_of(rule)),
-            on_state=on_state,
-            checkpoints=checkpoints,
-            on_checkpoint=look
-            and (lambda iteration, found: look(iteration, Ended(rule, found.state, found))),
-            keep=keep,
-            since=since,
-        )
-        if keep is not None and not self.stopped:
-            solution = without_work(rule, solution)
-            solution = replace(solution, state=keep.write(solution, finished=True))
-        if ended_before:
-            solution = replace(solution, reason=["callback"] * len(solution.reason))
-        return Ended(rule, solution.state, solution)
-
-    def chosen(
-        self, weights: Weights, problem: Any, found: Found, limit: Limited | None
-    ) -> tuple[State, Weights]:
-        """First factors and weights for the last fit, which is of all the data: none are limited any more."""
-        if self.stopped:
-            near = found.handed_over()
-        else:
-            near, weights = weights.chosen(self.model, problem, self.fit, found)
-        if limit is not None:
-            self.data, near = limit.whole, State(near.U, limit.up(near.V))
-        return near, weights
-
-    def _watched(self, unit: float, iteration: int, objective: np.ndarray) -> bool:
-        """Let the caller look on; ``unit`` is that of the objective."""
-        self.stopped = self.on_eval is not None and bool(self.on_eval(iteration, unit * objective))
-        return self.stopped

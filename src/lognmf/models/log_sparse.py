@@ -15,7 +15,7 @@ from lognmf.core.terms import LOSSES, PENALTIES, DataFit, graph_penalty, unless_
 from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
 from lognmf.models.scale import uneven_norms
 from lognmf.models.terms_model import SOLVER_CHOICES, Loss, PenaltyName, Solver, TermsModel
-from lognmf.models.weights import ChosenSparsity, check_sparsity
+from lognmf.models.weights import SPARSITY, ChosenSparsity, check_sparsity
 
 
 def regularised(
@@ -159,7 +159,7 @@ class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
 
     _converges = True
     _weights = ("alpha", "beta", "lam")
-    _auto = ("alpha", "beta")
+    _auto: ClassVar = {"alpha": SPARSITY, "beta": SPARSITY}
     _missing = True
     _choices: ClassVar = {"loss": LOSSES, "penalty": PENALTIES, "solver": SOLVER_CHOICES}
     _flags = ("unit_components",)

@@ -16,13 +16,13 @@ from lognmf.core.problem import Problem
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
 from lognmf.models.blocks import check_data
-from lognmf.models.engine import Fits
+from lognmf.models.engine import Fit
 from lognmf.models.large_samples import Limited, limited
 from lognmf.models.log_sparse import regularised
 from lognmf.models.scale import in_units, uneven_norms, unit_of
 from lognmf.models.terms_model import SOLVER_CHOICES, PenaltyName, RowNormName, Solver, TermsModel
 from lognmf.models.validation import check_factor
-from lognmf.models.weights import ChosenSparsity, check_sparsity
+from lognmf.models.weights import OUTLIERS, SPARSITY, ChosenSparsity, check_sparsity
 
 
 class _Outliers:
@@ -167,7 +167,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
 
     _converges = True
     _weights = ("alpha", "beta", "gamma", "lam")
-    _auto = ("alpha", "beta", "gamma")
+    _auto: ClassVar = {"gamma": OUTLIERS, "alpha": SPARSITY, "beta": SPARSITY}
     _choices: ClassVar = {"penalty": PENALTIES, "row_norm": ROW_NORMS, "solver": SOLVER_CHOICES}
     _flags = ("unit_components",)
 
@@ -311,7 +311,7 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
         fit = Robust(ROW_NORMS[self.row_norm](), weights.pop("gamma"))
         return regularised(data, fit, W=W, penalty=self.penalty, **weights)
 
-    def _more_attributes(self, fits: Fits, data: InMemory) -> dict[str, Any]:
+    def _more_attributes(self, fit: Fit, data: InMemory) -> dict[str, Any]:
         names = ("outlier_share_", "outlier_norm_", "residual_norm_")
-        parts = {name: part[:, 0] for name, part in zip(names, fits.outlier_part() or (), strict=True)}
+        parts = {name: part[:, 0] for name, part in zip(names, fit.outlier_part() or (), strict=True)}
         return parts | {"is_outlier_": parts["outlier_share_"] > 0, "_data": data}

@@ -17,7 +17,7 @@ from lognmf.core.terms import Laplacian
 from lognmf.models import starts
 from lognmf.models.base import Auto, Graph, KMeansInit, Seed, WithGraph
 from lognmf.models.basis_and_codes import BasisAndCodesModel
-from lognmf.models.engine import Fits
+from lognmf.models.engine import Fit
 from lognmf.parameters import check_at_least, check_positive
 
 
@@ -262,8 +262,8 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
         sign = 1.0 if self.published_sign else -1.0
         return RobustManifoldRule(data.rows(slice(None)), graph, float(self.mu), float(self.rho), sign)
 
-    def _more_attributes(self, fits: Fits, data: InMemory) -> dict[str, Any]:
-        residual, split = fits.rule.constraint_errors(fits.state)
-        V = fits.state.V
+    def _more_attributes(self, fit: Fit, data: InMemory) -> dict[str, Any]:
+        residual, split = fit.rule.constraint_errors(fit.state)
+        V = fit.state.V
         labels = namespace(V).argmax(V[:, 0, :], axis=1)
-        return {"labels_": labels, "constraint_error_": (fits.unit * float(residual[0]), float(split[0]))}
+        return {"labels_": labels, "constraint_error_": (fit.unit * float(residual[0]), float(split[0]))}

@@ -12,9 +12,9 @@ from lognmf.core.blocks import Blocks
 from lognmf.core.data import InMemory
 from lognmf.graph import Graphs
 from lognmf.models.checkpoint import Checkpoint
-from lognmf.models.engine import draw, fit_batch
+from lognmf.models.engine import draw
 from lognmf.models.on_workers import Remote
-from lognmf.models.weights import AUTO
+from lognmf.models.weights import AUTO, fit_batch
 from lognmf.progress import stage
 from lognmf.sources.rows import by_block, sample_size
 

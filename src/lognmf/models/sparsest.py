@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
 
 import numpy as np
 
 from lognmf.core.arrays import Array, Elsewhere, namespace, to_numpy
 from lognmf.core.rule import State
+from lognmf.models.engine import Setup, fit
 
 TRIALS = 10
 """Maximum number of weights tried."""
@@ -46,15 +46,6 @@ def share_of_zeros(F: Array) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
-    """A fit: its factors, the rise of the data term (B,), and whether its parts pay (B,)."""
-
-    factors: State
-    cost: np.ndarray
-    pays: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class Search:
     """Fits with growing weights, each from the last good one.
 
@@ -63,7 +54,7 @@ class Search:
     explain (B,), no parts at all are the best fit. ``tell`` gets the number of fits.
     """
 
-    fit: Callable[[State, Mapping[str, np.ndarray], float], Any]
+    setup: Setup
     weights: Mapping[str, np.ndarray]
     sides: Mapping[str, np.ndarray]
     base: np.ndarray
@@ -86,8 +77,9 @@ class Search:
         some = np.flatnonzero(weight > 0)
         tried = self.take(some)._tried(state.take(some), weight[some], TIGHT * tol) if some.size else None
         if tried is not None:
-            state = state.replaced(some, tried.factors)
-            fallen = some[tried.cost > TOO_MUCH * self.spare[some]]
+            near, cost, _ = tried
+            state = state.replaced(some, near)
+            fallen = some[cost > TOO_MUCH * self.spare[some]]
             if fallen.size:
                 less = weight[fallen] / STEPS[0], weight[fallen]
                 near, weight[fallen] = self.take(fallen)._climb(plain.take(fallen), *less, TIGHT * tol)
@@ -117,27 +109,34 @@ class Search:
             )
             if tried is None:
                 break
-            good = (tried.cost <= self.spare[running]) & tried.pays
+            near, cost, pays = tried
+            good = (cost <= self.spare[running]) & pays
             better, worse = running[good], running[~good]
-            state = state.replaced(better, tried.factors.take(np.flatnonzero(good)))
-            low[better], low_cost[better] = weight[better], tried.cost[good]
-            high[worse], high_cost[worse] = weight[worse], np.maximum(tried.cost[~good], self.spare[worse])
-            del tried  # its memory is needed
+            state = state.replaced(better, near.take(np.flatnonzero(good)))
+            low[better], low_cost[better] = weight[better], cost[good]
+            high[worse], high_cost[worse] = weight[worse], np.maximum(cost[~good], self.spare[worse])
+            del tried, near  # their memory is needed
             weight = _next_weight(self.spare, low, low_cost, high, high_cost)
             unfinished = (low_cost < ENOUGH * self.spare) & (high > STEPS[0] ** 0.25 * low)
             running = running[unfinished[running]]
         return state, low
 
-    def _tried(self, state: State, weight: np.ndarray, tol: float) -> Tried | None:
-        """A fit with this weight; None if a callback has stopped it, as nothing is known of it then."""
-        ended = self.fit(state, {**self.weights, **{n: side * weight for n, side in self.sides.items()}}, tol)
+    def _tried(
+        self, state: State, weight: np.ndarray, tol: float
+    ) -> tuple[State, np.ndarray, np.ndarray] | None:
+        """Factors of a fit with this weight, the rise of the data term, and whether its parts pay, (B,) each.
+
+        None if a callback has stopped it, as nothing is known of it then.
+        """
+        weights = {**self.weights, **{name: side * weight for name, side in self.sides.items()}}
+        found = fit(self.setup, state, weights, tol)
         self.tell(next(self.count))
-        if "callback" in ended.solution.reason:
+        if "callback" in found.stop_reason:
             return None
-        found = ended.found()
-        cost = found.data_term - self.base
-        pays = ended.solution.objective - found.data_term <= PAYS * (self.explained - cost)
-        return Tried(found.factors, cost, pays)
+        data_term = found.data_term
+        cost = data_term - self.base
+        pays = found.solution.objective - data_term <= PAYS * (self.explained - cost)
+        return State(found.state.U, found.state.V), cost, pays
 
     def _gains(self, plain: State, state: State) -> np.ndarray:
         """Whether a side that is to be sparse has more zeros than in the plain fit, (B,)."""

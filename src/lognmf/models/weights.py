@@ -1,12 +1,12 @@
 """Weights chosen from the data: the sparsest parts that the error allows, the usual size of residuals.
 
-All of it works on batches of settings.
+All of it works on batches of settings, by fits of the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +14,16 @@ import numpy as np
 from scipy.stats import gaussian_kde
 
 from lognmf.core.arrays import Array, Elsewhere, like, namespace, to_numpy, total
-from lognmf.core.rule import Solution, State
+from lognmf.core.data import Data
+from lognmf.core.loop import OnEval, OnState
+from lognmf.core.parallel import threads_for
+from lognmf.core.rule import State
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from lognmf.core.terms.protocol import degree_of
 from lognmf.core.terms.robust import kept_share
+from lognmf.graph import Graphs
+from lognmf.models.checkpoint import Checkpoint
+from lognmf.models.engine import Factors, Fit, Setup, Watch, fit
 from lognmf.models.large_samples import limited
 from lognmf.models.sparsest import TRIALS, Search, share_of_zeros
 from lognmf.parameters import check_nonnegative
@@ -25,9 +31,6 @@ from lognmf.progress import stage
 
 AUTO = "auto"
 """The word that stands for a weight to be chosen."""
-
-WITHOUT = {"alpha": 0.0, "beta": 0.0, "gamma": 1e8}
-"""What a weight is while it is yet to be chosen: no sparsity, no outliers."""
 
 LOOSE, USUAL_TOL = 10.0, 1e-5
 """Fits on the way to a weight stop at this multiple of ``tol``, which has the usual value where it is 0."""
@@ -81,129 +84,163 @@ def check_sparsity(model: Any) -> None:
         raise ValueError(msg)
 
 
-@dataclass(frozen=True, eq=False)
-class Ended:
-    """A finished fit of a batch."""
+@dataclass(frozen=True)
+class Chooser:
+    """How a weight that is "auto" is chosen from the data, or several of them together.
 
-    rule: Any
-    state: State
-    solution: Solution
+    ``choose(setup, fit, names)`` gets a fit in which each of the weights ``names`` is ``without``. It returns
+    one with values of these weights, and with factors from which the next fit is to start.
+    """
 
-    def best(self, restarts: int) -> tuple[Ended, np.ndarray]:
-        """The best of each setting's ``restarts``, which stand side by side, and their places."""
-        best = np.argmin(self.solution.objective.reshape(-1, restarts), axis=1)
-        winners = np.arange(len(best)) * restarts + best
-        return Ended(self.rule.take(winners), self.state.take(winners), self.solution), winners
-
-    def found(self, *, residuals: bool = False) -> Found:
-        """What the choice of weights needs of it; the rest can be forgotten."""
-        problem, factors = self.rule.problem, self.rule.factors(self.state)
-        value = to_numpy(problem.total(problem.fit.row_values, *factors))
-        norms = to_numpy(self.squared_residuals()) ** 0.5 if residuals else np.zeros((0, len(value)))
-        return Found(State(*factors[:2]), value, norms)
-
-    def squared_residuals(self) -> Array:
-        """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
-        return self.rule.problem.squared_residuals(*self.rule.factors(self.state))
+    without: float
+    choose: Callable[[Setup, Fit, Sequence[str]], Fit]
+    again: Callable[[Setup, Fit], Fit] | None = None  # a last look, once other weights have been chosen too
+    robust: bool = False  # whether fits on the way are of data whose large samples are scaled down
 
 
-@dataclass(eq=False)
-class Found:
-    """Factors of a batch, the value (B,) of their data term, and the residuals (n, B) if they are needed."""
+def fit_batch(
+    model: Any,
+    data: Data,
+    graphs: Graphs,
+    start: Factors,
+    *,
+    unit: float,
+    max_iter: int,
+    settings: int = 1,
+    weights: Mapping[str, Sequence[float | str]] | None = None,
+    wrap: Callable[[Any], Any] | None = None,
+    on_eval: OnEval | None = None,
+    on_state: OnState | None = None,
+    checkpoints: Collection[int] = (),
+    on_checkpoint: Callable[[int, Fit], None] | None = None,
+    kept: Checkpoint | None = None,
+) -> Fit:
+    """Fit ``model`` for every setting of its ``weights``; ``start`` holds the starts of each, side by side.
 
-    factors: State
-    data_term: np.ndarray
-    residuals: np.ndarray
+    ``data`` are those of the user divided by ``unit``. Weights that are not given are the model's own. A
+    weight that is "auto" in one setting is chosen in all of them. ``wrap``, ``on_state``, ``checkpoints`` and
+    ``on_checkpoint`` are those of `engine.fit`, the latter where no weight is "auto".
+    """
+    first = State(*model._prepare(*start))
+    del start  # its memory is needed
+    batch, k = first.batch, first.V.shape[2]
+    given = {name: [getattr(model, name)] * settings for name in model._weights} | dict(weights or {})
+    auto = [name for name, values in given.items() if AUTO in values and max_iter > 0]
+    values = {
+        name: np.full(settings, model._auto[name].without) if AUTO in column else np.asarray(column, float)
+        for name, column in given.items()
+    }
+    setup = Setup(model, data, graphs, unit, max_iter, Watch(on_eval), kept)
+    limit = model._limited(data) if any(model._auto[name].robust for name in auto) else None
+    search = setup if limit is None else replace(setup, data=limit.data)
+    if limit is not None:
+        first = State(first.U, limit.down(first.V))
 
-    def handed_over(self) -> State:
-        """The factors, which are no longer kept here: their memory is needed."""
-        return vars(self).pop("factors")
+    def finished(found: Fit) -> Fit:
+        state = model._finish(found.state)
+        if state is found.state:
+            return found
+        objective = to_numpy(found.rule.value(state))
+        return replace(found, solution=replace(found.solution, state=state, objective=objective))
+
+    def look(iteration: int, found: Fit) -> None:
+        if on_checkpoint is not None:
+            on_checkpoint(iteration, finished(found))
+
+    looks: Any = {"checkpoints": checkpoints, "on_checkpoint": look}
+    # The loop refuses objectives that are not finite, in words.
+    with threads_for(data.stand_in, batch * k), np.errstate(over="ignore", invalid="ignore"):
+        found = fit(
+            search,
+            first,
+            values,
+            model.tol,
+            restarts=batch // settings,
+            wrap=wrap,
+            on_state=on_state,
+            **looks,
+        )
+        del first
+        if not auto or (setup.watch.stopped and limit is None):
+            return finished(found)
+        if not setup.watch.stopped:
+            found = choose_weights(search, found, auto)
+        near, values = State(found.state.U, found.state.V), dict(found.weights)
+        del found
+        if limit is not None:
+            near = State(near.U, limit.up(near.V))
+        return finished(fit(setup, near, values, model.tol, wrap=wrap, on_state=on_state))
 
 
-Fit = Callable[[State, Mapping[str, np.ndarray], float], Ended]
-"""``(first factors, weights (B,) by name, tol)``."""
+def choose_weights(setup: Setup, found: Fit, names: Sequence[str]) -> Fit:
+    """Choose the weights ``names``, which ``found`` is without; the last fit is to start from the result.
+
+    Each is chosen by the model's `Chooser`, in the model's order; weights with the same one, together.
+    """
+    together: dict[Chooser, list[str]] = {}
+    for name, chooser in setup.model._auto.items():
+        if name in names:
+            together.setdefault(chooser, []).append(name)
+    for chooser, some in together.items():
+        found = chooser.choose(setup, found, some)
+    for chooser in together:
+        if chooser.again is not None and len(together) > 1:
+            found = chooser.again(setup, found)
+    return found
 
 
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Weights of a batch of settings by name, (B,) each; those in ``auto`` are yet to be chosen."""
+def loose_tol(model: Any) -> float:
+    """The tolerance of fits on the way to a weight."""
+    return LOOSE * (model.tol or USUAL_TOL)
 
-    values: dict[str, np.ndarray]
-    auto: frozenset[str] = frozenset()
 
-    @classmethod
-    def of(cls, given: Mapping[str, Sequence[float | str]]) -> Weights:
-        """The ``given`` values; an "auto" in one setting of a weight stands for all of them."""
-        auto = frozenset(name for name, values in given.items() if AUTO in values)
-        values = {
-            name: np.full(len(values), WITHOUT[name]) if name in auto else np.asarray(values, dtype=float)
-            for name, values in given.items()
-        }
-        return cls(values, auto)
+def choose_gamma(setup: Setup, found: Fit, _: Sequence[str]) -> Fit:
+    """Gamma by the residuals of a fit, which outliers no longer distort.
 
-    def repeated(self, restarts: int) -> dict[str, np.ndarray]:
-        """The values for every restart of every setting."""
-        return {name: np.repeat(values, restarts) for name, values in self.values.items()}
+    Where they did by much, the residuals of a second fit tell what is usual. The others go on as well, which
+    is over soon: what becomes of a setting must not depend on those beside it.
+    """
+    tol = loose_tol(setup.model)
+    with stage("choosing gamma"):
+        first = outlier_weights(found)
+        found = fit(setup, found.state, {**found.weights, "gamma": first}, tol)
+        again = outlier_weights(found)
+        values = np.where(again < DISTORTED * first, again, first)
+        return fit(setup, found.state, {**found.weights, "gamma": values}, tol)
 
-    def chosen(self, model: Any, problem: Any, fit: Fit, found: Found) -> tuple[State, Weights]:
-        """First factors and values for the last fit, from a fit without the weights that are ``auto``."""
-        values = dict(self.values)
-        loose = LOOSE * (model.tol or USUAL_TOL)
-        if "gamma" in self.auto:
-            with stage("choosing gamma"):
-                problem, found = self._robust(problem, fit, found, values, loose)
-        sides: list[str] = [name for name in ("alpha", "beta") if name in self.auto]
-        if not sides:
-            return found.handed_over(), Weights(values)
-        state = self._sparse(model, problem, fit, found, values, sides, loose)
-        if "gamma" in self.auto:  # sparse factors have larger residuals
-            found = fit(state, values, loose).found(residuals=True)
-            state, values["gamma"] = found.handed_over(), outlier_weights(problem, found.residuals)
-        return state, Weights(values)
 
-    @staticmethod
-    def _robust(
-        problem: Any, fit: Fit, found: Found, values: dict[str, np.ndarray], loose: float
-    ) -> tuple[Any, Found]:
-        """Put gamma into ``values``; the problem with it and a fit, which outliers no longer distort.
+def gamma_of_sparse(setup: Setup, found: Fit) -> Fit:
+    """Gamma once more: sparse factors have larger residuals."""
+    found = fit(setup, found.state, found.weights, loose_tol(setup.model))
+    return found.moved(found.state, {**found.weights, "gamma": outlier_weights(found)})
 
-        Where they did by much, the residuals of that fit tell what is usual. The others go on as well, which
-        is over soon: what becomes of a setting must not depend on those beside it.
-        """
-        first = values["gamma"] = outlier_weights(problem, found.residuals)
-        found = fit(found.handed_over(), values, loose).found(residuals=True)
-        again = outlier_weights(problem, found.residuals)
-        values["gamma"] = np.where(again < DISTORTED * first, again, first)
-        ended = fit(found.handed_over(), values, loose)
-        return ended.rule.problem, ended.found()
 
-    @staticmethod
-    def _sparse(
-        model: Any,
-        problem: Any,
-        fit: Fit,
-        found: Found,
-        values: dict[str, np.ndarray],
-        sides: list[str],
-        loose: float,
-    ) -> State:
-        """Put alpha and beta, as far as they are in ``sides``, into ``values``; factors near their fit."""
-        U = found.factors.U
-        costs = {name: _cost(model.penalty, F, U) for name, F in (("alpha", U), ("beta", found.factors.V))}
-        # With missing entries both are penalised: a sparse part may hardly touch what is known of a sample,
-        # and its code, free of charge, would grow without bound.
-        either = len(sides) == 2 and not problem.data.weights
-        chosen = sides_of(U) if either else dict.fromkeys(sides, np.ones(len(found.data_term)))
-        sparsity = np.sum([chosen[name] * costs[name] for name in chosen], axis=0)
-        # Where the parts explain little, as in texts, a small share of the error is all that they explain.
-        explained = np.maximum(_without_parts(problem, U, found.factors.V) - found.data_term, 0)
-        share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
-        spare = share * np.minimum(found.data_term, explained)
-        with stage(f"choosing {' and '.join(sides)}", 2 * TRIALS + 1, "fits", at_most=True) as shown:
-            search = Search(fit, values, chosen, found.data_term, spare, explained, shown.move)
-            state, weight = search.sparsest(found.handed_over(), sparsity, loose, loose / LOOSE)
-        values |= {name: side * weight for name, side in chosen.items()}
-        return state
+def choose_sparsity(setup: Setup, found: Fit, names: Sequence[str]) -> Fit:
+    """Alpha and beta, as far as they are among ``names``: as sparse as the allowed error permits."""
+    model, problem, data_term, tol = setup.model, found.rule.problem, found.data_term, loose_tol(setup.model)
+    plain = State(found.state.U, found.state.V)
+    costs = {name: _cost(model.penalty, F, plain.U) for name, F in (("alpha", plain.U), ("beta", plain.V))}
+    # With missing entries both are penalised: a sparse part may hardly touch what is known of a sample,
+    # and its code, free of charge, would grow without bound.
+    either = len(names) == 2 and not problem.data.weights
+    sides = sides_of(plain.U) if either else dict.fromkeys(names, np.ones(len(data_term)))
+    sparsity = np.sum([sides[name] * costs[name] for name in sides], axis=0)
+    # Where the parts explain little, as in texts, a small share of the error is all that they explain.
+    explained = np.maximum(_without_parts(problem, plain.U, plain.V) - data_term, 0)
+    share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
+    spare = share * np.minimum(data_term, explained)
+    with stage(f"choosing {' and '.join(names)}", 2 * TRIALS + 1, "fits", at_most=True) as shown:
+        search = Search(setup, found.weights, sides, data_term, spare, explained, shown.move)
+        state, weight = search.sparsest(plain, sparsity, tol, tol / LOOSE)
+    values = {name: side * weight for name, side in sides.items()}
+    return found.moved(state, {**found.weights, **values})
+
+
+OUTLIERS = Chooser(1e8, choose_gamma, gamma_of_sparse, robust=True)
+"""How gamma is chosen: residuals of usual size are no outliers."""
+
+SPARSITY = Chooser(0.0, choose_sparsity)
+"""How alpha and beta are chosen: the largest weight within the error that is allowed."""
 
 
 def usual_residual(r: np.ndarray, norm: float) -> float:
@@ -226,10 +263,11 @@ def usual_residual(r: np.ndarray, norm: float) -> float:
     return min(limit, max(float(places[lowest]), NEVER * norm)) if deep else limit
 
 
-def outlier_weights(problem: Any, residuals: np.ndarray) -> np.ndarray:
-    """Gamma (B,) such that usual ones among the ``residuals`` (n, B) are no outliers."""
+def outlier_weights(found: Fit) -> np.ndarray:
+    """Gamma (B,) such that usual residuals of a fit are no outliers."""
+    problem = found.rule.problem
     norm = float(np.sqrt(np.mean(to_numpy(problem.data.squared_norms))))
-    limits = [usual_residual(r, norm) for r in residuals.T]
+    limits = [usual_residual(r, norm) for r in to_numpy(found.squared_residuals).T ** 0.5]
     return np.array([outlier_weight(problem.fit.row_norm, limit) for limit in limits])
 
 

@@ -18,9 +18,10 @@ from lognmf.core.arrays import to_numpy
 from lognmf.graph import Graphs
 from lognmf.grid.fit import fit_grid
 from lognmf.models import MODELS
-from lognmf.models.engine import draw, fit_batch
+from lognmf.models.engine import draw
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import check_samples
+from lognmf.models.weights import fit_batch
 from lognmf.paper.methods import PINNED, RIVALS
 from lognmf.paper.samples import Samples, prepare
 from lognmf.paper.spec import Cell, Piece
