@@ -25,7 +25,7 @@ def example(name):
     return names["figure"]
 
 
-@pytest.mark.parametrize("name", [name for name in plots.__all__ if name != "convergence_rate"])
+@pytest.mark.parametrize("name", plots.__all__)
 def test_marks_and_words_of_every_figure(name):
     file = io.BytesIO()
     with mpl.rc_context({"svg.fonttype": "path"}):

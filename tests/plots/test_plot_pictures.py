@@ -1,4 +1,4 @@
-"""Figures of samples, noise and reconstructions: the right pictures in the right places."""
+"""Rows of pictures: the right ones in the right places."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,9 @@ from drawing import drawn, png, ticks
 pytest.importorskip("matplotlib")
 
 from lognmf import plots
-from lognmf.plots.samples import spread_out
 
 
-def pictures(figure):
+def shown(figure):
     """The pictures of a figure from top to bottom and left to right, one list a row."""
     (axes,) = drawn(figure)
     rows = {}
@@ -21,51 +20,31 @@ def pictures(figure):
     return [[array for _, array in sorted(rows[top], key=lambda pair: pair[0])] for top in sorted(rows)]
 
 
-@pytest.fixture
-def X(rng):
-    return rng.random((12, 6))
+def test_rows_of_different_shapes_and_lengths(rng):
+    wide, tall = rng.random((4, 2, 3)), rng.random((2, 4, 2))
+    first, second = shown(plots.pictures({"wide": wide, "tall": tall}))
+    np.testing.assert_array_equal(first, wide)
+    np.testing.assert_array_equal(second, tall)
 
 
-def test_sets_of_different_shapes(X, rng):
-    figure = plots.samples_of_sets({"A": (X, (2, 3)), "B": (rng.random((5, 8)), (4, 2))}, count=4)
-    rows = pictures(figure)
-    assert [len(row) for row in rows] == [4, 4]
-    assert rows[1][0].shape == (4, 2)
-    np.testing.assert_array_equal(rows[0][-1].ravel(), X[-1])
-
-
-def test_levels_of_one_sample_stand_together(X):
-    levels = {"clean": X, "20 %": X * 0.5, "40 %": X * 0.25}
-    figure = plots.noise_levels({"one": (levels, (2, 3)), "two": (levels, (3, 2))}, count=2)
-    (first, second) = pictures(figure)
-    assert len(first) == len(second) == 6
-    for place, scale in enumerate((1, 0.5, 0.25)):
-        np.testing.assert_array_equal(first[place].ravel(), X[0] * scale)
-        np.testing.assert_array_equal(first[3 + place].ravel(), X[-1] * scale)
-    assert ticks(drawn(figure)[0].xaxis) == ["clean", "20 %", "40 %"] * 2
+def test_groups_stand_together_below_their_heads(rng):
+    figure = plots.pictures({"one": rng.random((6, 2, 2))}, heads=["a", "b", "c"] * 2, group=3)
+    assert ticks(drawn(figure)[0].xaxis) == ["a", "b", "c"] * 2
     gaps = np.diff(sorted({image.get_extent()[0] for image in drawn(figure)[0].images}))
     assert gaps[2] > gaps[0] == pytest.approx(gaps[1])
 
 
-def test_reconstructions_stand_below_their_originals(X):
-    rebuilt, outliers = X * 0.9, X - 0.5
-    figure = plots.reconstructions(X, rebuilt, (2, 3), outliers=outliers, chosen=[5, 1])
-    assert ticks(drawn(figure)[0].yaxis) == ["as given", "reconstruction", "outlier part"]
-    assert ticks(drawn(figure)[0].xaxis) == ["5", "1"]
-    for row, data in zip(pictures(figure), (X, rebuilt, outliers), strict=True):
-        np.testing.assert_array_equal(row, data[[5, 1]].reshape(2, 2, 3))
-    signed = drawn(figure)[0].images[-1]
+def test_signed_rows_are_centred_at_zero(rng):
+    X = rng.random((2, 2, 2)) - 0.2
+    figure = plots.pictures({"as given": X, "change": X}, signed=["change"])
+    assert ticks(drawn(figure)[0].yaxis) == ["as given", "change"]
+    plain, signed = drawn(figure)[0].images[0], drawn(figure)[0].images[-1]
+    assert plain.norm.vmin == X[0].min()
     assert signed.norm.vmin == -signed.norm.vmax < 0
-    assert len(pictures(plots.reconstructions(X, rebuilt, (2, 3), count=4))) == 2
 
 
-def test_pictures_need_a_fitting_shape(X):
-    with pytest.raises(ValueError, match=r"\(3, 5\) has 15 pixels, but a sample has 6 features"):
-        plots.samples_of_sets({"A": (X, (3, 5))})
-
-
-def test_words_do_not_leave_the_figure(X):
-    figure = plots.samples_of_sets({"a rather long name": (X, (2, 3)), "b": (X, (2, 3))})
+def test_words_do_not_leave_the_figure(rng):
+    figure = plots.pictures({"a rather long name": rng.random((5, 2, 3)), "b": rng.random((5, 2, 3))})
     png(figure)
     for label in drawn(figure)[0].get_yticklabels():
         assert label.get_window_extent().x0 >= 0
@@ -73,9 +52,4 @@ def test_words_do_not_leave_the_figure(X):
 
 def test_pictures_of_one_value_and_tensors():
     torch = pytest.importorskip("torch")
-    assert len(png(plots.samples_of_sets({"zeros": (torch.zeros(3, 4), (2, 2))}))) > 500
-
-
-def test_spread_out():
-    assert spread_out(10, 4).tolist() == [0, 3, 6, 9]
-    assert spread_out(2, 5).tolist() == [0, 1]
+    assert len(png(plots.pictures({"zeros": torch.zeros(3, 2, 2)}))) > 500

@@ -12,7 +12,6 @@ from lognmf.clustering import main_parts
 from lognmf.core.arrays import to_numpy
 from lognmf.models.readable import largest_features
 from lognmf.plots.parts import shorten
-from lognmf.plots.samples import as_pictures, draw_rows
 from lognmf.report import Cell, Figure, Section, Table
 
 if TYPE_CHECKING:
@@ -211,9 +210,9 @@ def samples_to_look_at(shown: Shown) -> Section | None:
     X, rebuilt = shown.data.X[places], shown.V[places] @ shown.components
     pictures = {"original": X, "from the parts": rebuilt, "difference": X - rebuilt}
     caption = "Each picture has its own scale. In the differences red is positive and blue negative."
-    rows = [(name, list(as_pictures(part, shape))) for name, part in pictures.items()]
+    rows = {name: part.reshape(-1, *shape) for name, part in pictures.items()}
     heads = [shorten(shown.name(i), 12) for i in places.tolist()]
-    drawing = draw_rows(rows, heads=heads, cmaps={"difference": "RdBu_r"})
+    drawing = plots.pictures(rows, heads=heads, signed=["difference"])
     return Section(title, (text,), (table, Figure("The same in pictures", caption, drawing)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lognmf import plots
 from lognmf.models import MODELS
+from lognmf.paper import drawings
 from lognmf.paper.methods import OURS
 from lognmf.paper.samples import prepare
 from lognmf.paper.spec import CLEAN, Cell, best
@@ -34,23 +35,37 @@ def _one(plot: Callable[..., Figure], content: Mapping[str, Any], *options: Any)
     return {"": plot(content, *options)} if content else {}
 
 
+_SAMPLES = {"fig-data": 12, "fig-removed": 3, "fig-gaussian": 3, "fig-reconstruction": 10}
+"""How many samples of each data set are drawn."""
+
+
+def _spread(n: int, count: int) -> np.ndarray:
+    """At most ``count`` of n places, evenly spaced, from the first to the last."""
+    return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(int))
+
+
 def _data(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Samples of the data sets whose samples are pictures."""
-    samples = {name: prepare(scope.data[name], CLEAN) for name in figure.inside(scope)}
-    sets = {name: (s.X, s.image_shape) for name, s in samples.items() if s.image_shape is not None}
-    return _one(plots.samples_of_sets, sets)
+    rows = {}
+    for name in figure.inside(scope):
+        samples = prepare(scope.data[name], CLEAN)
+        if samples.image_shape is not None:
+            chosen = _spread(len(samples.X), _SAMPLES[figure.name])
+            rows[name] = samples.X[chosen].reshape(-1, *samples.image_shape)
+    return {"": plots.pictures(rows)} if rows else {}
 
 
 def _noise(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
-    """Samples at all levels of one kind of noise."""
+    """Samples at all levels of one kind of noise, the levels of one sample side by side."""
     levels = REMOVED if figure.name == "fig-removed" else GAUSSIAN
-    sets: dict[str, Any] = {}
+    rows, count = {}, _SAMPLES[figure.name]
     for name in figure.inside(scope):
-        samples = {label: prepare(scope.data[name], noise) for label, (_, noise) in levels.items()}
-        shape = next(iter(samples.values())).image_shape
+        copies = [prepare(scope.data[name], noise) for _, noise in levels.values()]
+        shape = copies[0].image_shape
         if shape is not None:
-            sets[name] = ({label: s.X for label, s in samples.items()}, shape)
-    return _one(plots.noise_levels, sets)
+            chosen = _spread(len(copies[0].X), count)
+            rows[name] = [copy.X[i].reshape(shape) for i in chosen for copy in copies]
+    return {"": plots.pictures(rows, heads=list(levels) * count, group=len(levels))} if rows else {}
 
 
 def _near_best(figure: PaperFigure, free: tuple[str, ...], scope: Scope, store: StudyStore) -> dict[str, Any]:
@@ -66,13 +81,13 @@ def _near_best(figure: PaperFigure, free: tuple[str, ...], scope: Scope, store: 
 
 def _gamma(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Scores over gamma."""
-    return _one(plots.scores_by_weight, _near_best(figure, ("gamma",), scope, store), "gamma")
+    return _one(drawings.scores_by_weight, _near_best(figure, ("gamma",), scope, store), "gamma")
 
 
 def _alpha_beta(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Scores over alpha and beta."""
     free = ("alpha", "beta")
-    return _one(plots.score_maps, _near_best(figure, free, scope, store), free)
+    return _one(drawings.score_maps, _near_best(figure, free, scope, store), free)
 
 
 def _followed(
@@ -98,7 +113,7 @@ def _convergence(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawin
     """Objectives of the two models, on the data sets where both are there."""
     by_set = {n: fits for n, fits in _histories(figure, scope, store).items() if set(OURS) <= fits.keys()}
     models = {model: {name: fits[model] for name, fits in by_set.items()} for model in OURS}
-    return _one(plots.convergence_curves, models)
+    return _one(drawings.convergence_curves, models)
 
 
 def _rates(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
@@ -106,14 +121,14 @@ def _rates(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     by_set = _histories(figure, scope, store)
     groups = {m: {name: fits[m] for name, fits in by_set.items() if m in fits} for m in OURS}
     groups |= {f"all methods on {name}": by_set.get(name, {}) for name in ("EYaleB", "Semeion")}
-    return _one(plots.convergence_rates, groups)
+    return _one(drawings.convergence_rates, groups)
 
 
 def _time(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Seconds of the fits."""
     by_set = _followed(figure, scope, store, store.rows)
     seconds = {n: {m: row["seconds"] for m, row in rows.items()} for n, rows in by_set.items()}
-    return _one(plots.fit_times, seconds)
+    return _one(drawings.fit_times, seconds)
 
 
 def _sparseness(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
@@ -126,7 +141,7 @@ def _sparseness(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawing
         }
         for name, rows in _followed(figure, scope, store, store.rows).items()
     }
-    return _one(plots.sparseness_curves, curves)
+    return _one(drawings.sparseness_curves, curves)
 
 
 def _factors(figure: PaperFigure, scope: Scope, store: StudyStore) -> Iterator[tuple[str, Any, Any, Any]]:
@@ -140,21 +155,24 @@ def _factors(figure: PaperFigure, scope: Scope, store: StudyStore) -> Iterator[t
 
 def _basis(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """The parts of all models."""
-    drawings = {}
-    for _, _, shape, models in _factors(figure, scope, store):
-        drawings[""] = plots.parts_of_models({m: arrays["U"].T for m, arrays in models.items()}, shape)
-    return drawings
+    for _, _, shape, models in _factors(figure, scope, store):  # of one data set at most
+        parts = {model: arrays["U"].T for model, arrays in models.items()}
+        return {"": plots.parts_of_models(parts, shape)}
+    return {}
 
 
 def _reconstruction(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Samples, their reconstructions and outlier parts, a drawing for each data set."""
-    drawings = {}
+    drawn = {}
     for name, X, shape, models in _factors(figure, scope, store):
         arrays = models["RLS-NMF"]
         rebuilt = arrays["V"] @ arrays["U"].T
         outliers = arrays["share"][:, None] * (X - rebuilt)
-        drawings[name] = plots.reconstructions(X, rebuilt, shape, outliers=outliers)
-    return drawings
+        rows = {"as given": X, "reconstruction": rebuilt, "outlier part": outliers}
+        chosen = _spread(len(X), _SAMPLES[figure.name])
+        pictures = {label: part[chosen].reshape(-1, *shape) for label, part in rows.items()}
+        drawn[name] = plots.pictures(pictures, heads=list(map(str, chosen)), signed=["outlier part"])
+    return drawn
 
 
 DRAW: dict[str, Callable[[PaperFigure, Scope, StudyStore], Drawings]] = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.style import ACCENT, AXIS, DARK, GRID, bar_colours, legend_above, new_figure, tidy
+from lognmf.plots.style import ACCENT, AXIS, DARK, GRID, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,6 @@ def comparison(rows: Sequence[Any]) -> Figure:
 
     See Also
     --------
-    fit_times : Seconds of every model.
     lognmf.compare : The rows.
 
     Examples
@@ -115,56 +114,3 @@ def _write_beside(
     for spot, word in zip(zip(x, y, strict=True), words, strict=True):
         text = axes.annotate(word, spot, (gap, 0), textcoords="offset points", va="center")
         text.set(fontsize=8, color=DARK)
-
-
-def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
-    """Seconds per fit as bars on a log scale, a group for each data set.
-
-    Parameters
-    ----------
-    seconds : mapping of str to mapping of str to float
-        By data set and model. What is None or missing has no bar.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ValueError
-        If no time is positive.
-
-    See Also
-    --------
-    comparison : Scores of every model.
-
-    Examples
-    --------
-    >>> figure = fit_times({"Yale": {"NMF": 0.5, "RLS-NMF": 20.0}, "ORL": {"NMF": 2.0}})
-    """
-    models = list(dict.fromkeys(model for times in seconds.values() for model in times))
-    colours = bar_colours(models)
-    positive = [value for times in seconds.values() for value in times.values() if value]
-    if not positive:
-        msg = "fit_times needs at least one positive time; got none. Give seconds by data set and model."
-        raise ValueError(msg)
-    floor = 10 ** np.floor(np.log10(min(positive) / 1.2))
-    figure = new_figure(max(1.35 * len(seconds) + 1.2, 6.0), 4.0)
-    axes = figure.subplots()
-    width = 0.86 / len(models)
-    for place, model in enumerate(models):
-        heights = [times.get(model) or np.nan for times in seconds.values()]
-        x = np.arange(len(seconds)) + width * (place - (len(models) - 1) / 2)
-        axes.bar(x, np.array(heights) - floor, width * 0.92, bottom=floor, color=colours[model], label=model)
-    axes.set_yscale("log")
-    axes.set_ylim(floor, max(positive) * 1.6)
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")
-    axes.set_xticks(range(len(seconds)), list(seconds), parse_math=False)
-    axes.set_ylabel("seconds per fit (log scale)")
-    axes.set_axisbelow(True)
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
-    axes.tick_params(axis="x", length=0)
-    tidy(axes)
-    legend_above(figure, [axes])
-    return figure

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lognmf.clustering import main_parts
-from lognmf.plots.samples import as_pictures, draw_rows, spread_out
 from lognmf.plots.style import (
     ACCENT,
     AXIS,
@@ -67,7 +66,7 @@ def convergence(fit: Any) -> Figure:
 
     See Also
     --------
-    convergence_curves : Several fits in one figure.
+    comparison : Several models.
 
     Examples
     --------
@@ -235,50 +234,3 @@ def _heights(V: np.ndarray) -> np.ndarray:
 def _colours(clusters: np.ndarray) -> np.ndarray:
     """A colour for each sample; from the 21st cluster on they come again."""
     return np.array(_COLOURS)[clusters % len(_COLOURS)]
-
-
-def reconstructions(
-    X: Any,
-    rebuilt: Any,
-    image_shape: tuple[int, int],
-    *,
-    outliers: Any = None,
-    chosen: Sequence[int] | None = None,
-    count: int = 10,
-) -> Figure:
-    """Pictures as given above their reconstructions, and the outlier part below.
-
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        Samples in rows.
-    rebuilt : array of shape (n, p)
-        ``V Uᵀ``, as from ``model.inverse_transform(model.embedding_)``.
-    image_shape : (int, int)
-        Height and width of a picture, with ``height · width = p``.
-    outliers : array of shape (n, p), optional
-        The outlier part S, as from ``model.outliers(X)``. Red is positive and blue negative.
-    chosen : sequence of int, optional
-        Which samples; default an even selection.
-    count : int, default=10
-        How many, where they are not chosen.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    See Also
-    --------
-    samples : The samples alone.
-
-    Examples
-    --------
-    >>> X = np.arange(12.0).reshape(3, 4)
-    >>> figure = reconstructions(X, X - 0.1, (2, 2), chosen=[2, 0])
-    """
-    kinds = {"as given": X, "reconstruction": rebuilt}
-    if outliers is not None:
-        kinds["outlier part"] = outliers
-    places = spread_out(len(as_numpy(X)), count) if chosen is None else np.asarray(chosen)
-    rows = [(name, as_pictures(data, image_shape)[places]) for name, data in kinds.items()]
-    return draw_rows(rows, heads=[str(i) for i in places], cmaps={"outlier part": "RdBu_r"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf.parameters import check_choice
-from lognmf.plots.style import ACCENT, DARK, GRID, SCORES, new_figure, tidy
+from lognmf.plots.style import ACCENT, DARK, GRID, draw_cells, in_few_letters, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,9 +18,6 @@ Rows = Sequence[Mapping[str, Any]]
 
 _MOST_NUMBERS = 120
 """Maximum number of cells of a heat map that hold their number; larger ones have a colour bar."""
-
-_MOST_SCORES = 100
-"""The same for score_maps, whose cells are smaller."""
 
 _MARK = "#e07a1f"
 _PANELS = {
@@ -76,7 +73,7 @@ def sensitivity(result: Any, by: str | None = None, *, ranked: Rows | None = Non
 
     See Also
     --------
-    score_maps, scores_by_weight : Scores with labels.
+    lognmf.tune : Fits such a grid.
 
     Examples
     --------
@@ -177,7 +174,7 @@ def _draw_heat(
     room = 0.1 * (high - low) + max(least - (high - low), 0) / 2
     norm = mpl.colors.Normalize(low - room, high + room)
     cmap = mpl.colormaps[colours].with_extremes(bad="0.94")
-    mesh = _draw_cells(axes, heights, (across, up), cmap=cmap, norm=norm, linewidth=2)
+    mesh = draw_cells(axes, heights, (across, up), cmap=cmap, norm=norm, linewidth=2)
     if heights.size <= _MOST_NUMBERS:
         _write_numbers(axes, mesh, heights, form)
     else:
@@ -185,18 +182,6 @@ def _draw_heat(
     column, row = ([str(v) for v in values[name]].index(str(ranked[0][name])) for name in names)
     frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=_MARK, linewidth=3, clip_on=False, zorder=3)
     axes.add_patch(frame)
-
-
-def _draw_cells(
-    axes: Axes, heights: np.ndarray, values: tuple[list[Any], list[Any]], fontsize: int = 10, **look: Any
-) -> Any:
-    """A heat map without a frame, its rows and columns named by their values."""
-    mesh = axes.pcolormesh(heights, edgecolors="white", **look)
-    for axis, side in zip((axes.xaxis, axes.yaxis), values, strict=True):
-        axis.set_ticks(np.arange(len(side)) + 0.5, [_word(value) for value in side], fontsize=fontsize)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    return mesh
 
 
 def _write_numbers(axes: Axes, mesh: Any, heights: np.ndarray, form: str) -> None:
@@ -226,7 +211,7 @@ def _draw_line(axes: Axes, rows: Rows, ranked: Rows, parameter: tuple[str, list[
     if positive:
         axes.set_xscale("log")
     axes.set_xlim(*_wider(list(places.values()), log=positive))
-    axes.set_xticks(list(places.values()), [_word(value) for value in values])
+    axes.set_xticks(list(places.values()), [in_few_letters(value) for value in values])
     axes.minorticks_off()
     low, high = axes.get_ylim()
     room = 0.08 * (high - low) + max(_PANELS[panel][3] - (high - low), 0) / 2
@@ -244,89 +229,9 @@ def _wider(places: Sequence[float], *, log: bool) -> tuple[float, float]:
 
 def _story(best: Mapping[str, Any], rows: Rows, hidden: Sequence[str], remarks: Sequence[str]) -> str:
     """The heading: what is marked, and what the numbers are."""
-    setting = ", ".join(f"{name} {_word(value)}" for name, value in _parameters(best).items())
+    setting = ", ".join(f"{name} {in_few_letters(value)}" for name, value in _parameters(best).items())
     seeds = len({row["seed"] for row in rows})
     lines = [f"Mean over {seeds} seeds" if seeds > 1 else "One seed"]
     if hidden:
         lines.append(f"each cell with its best {' and '.join(hidden)}")
     return f"Chosen (orange): {setting}\n{', '.join([*lines, *remarks])}"
-
-
-def _word(value: Any) -> str:
-    """A value in a few letters."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if number else str(value)
-
-
-# Scores against true labels ----------------------------------------------------------------
-
-
-def score_maps(sets: Mapping[str, Rows], weights: tuple[str, str] = ("alpha", "beta")) -> Figure:
-    """Scores over the values of two weights as heat maps, on one scale of colours.
-
-    The paper shows the same numbers as bars in three dimensions, which hide one another.
-
-    Parameters
-    ----------
-    sets : mapping of str to sequence of mappings
-        Rows by the name of the data set, as from `fit_grid`: each holds both weights and some
-        of ``accuracy``, ``nmi`` and ``purity`` as shares of one. Rows of the same weights are
-        drawn as their mean.
-    weights : (str, str), default=("alpha", "beta")
-        Names of the weights on the horizontal and the vertical axis.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A column for each data set and a row for each score.
-
-    Raises
-    ------
-    ValueError
-        If the rows hold none of the scores.
-
-    See Also
-    --------
-    scores_by_weight : One weight.
-
-    Examples
-    --------
-    >>> rows = [{"alpha": a, "beta": b, "accuracy": a * b} for a in (0.1, 1.0) for b in (0.1, 1.0)]
-    >>> figure = score_maps({"Yale": rows})
-    """
-    scores = [s for s in SCORES if any(row.get(s) is not None for rows in sets.values() for row in rows)]
-    if not scores:
-        msg = f"score_maps needs rows with some of {', '.join(SCORES)}: give y to fit_grid."
-        raise ValueError(msg)
-    figure = new_figure(3.1 * len(sets) + 1.0, 2.75 * len(scores) + 0.3)
-    grid = figure.subplots(len(scores), len(sets), squeeze=False)
-    for j, (name, rows) in enumerate(sets.items()):
-        for i, score in enumerate(scores):
-            axes = grid[i, j]
-            mesh = _draw_scores(axes, rows, weights, score)
-            axes.set_title(f"{name}, {SCORES[score]['label']}", fontsize=10.5, color=DARK, parse_math=False)
-            if i == len(scores) - 1:
-                axes.set_xlabel(weights[0])
-            if j == 0:
-                axes.set_ylabel(weights[1])
-    bar = figure.colorbar(mesh, ax=grid, fraction=0.03, pad=0.015, aspect=40)
-    bar.set_label("percent")
-    bar.outline.set_visible(False)
-    return figure
-
-
-def _draw_scores(axes: Axes, rows: Rows, weights: tuple[str, str], score: str) -> Any:
-    """A heat map of one score over two weights, in percent."""
-    across, up = (sorted({row[weight] for row in rows}) for weight in weights)
-    heights = np.full((len(up), len(across)), np.nan)
-    for i, j in np.ndindex(heights.shape):
-        here = [row for row in rows if (row[weights[0]], row[weights[1]]) == (across[j], up[i])]
-        if given := [100 * row[score] for row in here if row[score] is not None]:
-            heights[i, j] = np.mean(given)
-    look: dict[str, Any] = {"cmap": "cividis", "vmin": 0, "vmax": 100, "linewidth": 1}
-    mesh = _draw_cells(axes, heights, (across, up), fontsize=8, **look)
-    for (i, j), height in np.ndenumerate(heights):
-        if heights.size <= _MOST_SCORES and np.isfinite(height):
-            text = axes.text(j + 0.5, i + 0.5, f"{height:.0f}", ha="center", va="center", fontsize=8)
-            text.set_color("white" if height < 55 else "black")
-    return mesh

@@ -1,4 +1,4 @@
-"""Samples as pictures, lines or curves: of one data set, of several, and of their noisy copies."""
+"""Samples as pictures, lines or curves, and rows of chosen pictures."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def samples(
 
     See Also
     --------
-    samples_of_sets : Several data sets.
+    pictures : Chosen pictures in rows.
 
     Examples
     --------
@@ -174,91 +174,54 @@ def _unit(x: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
 # Rows of pictures --------------------------------------------------------------------------
 
 
-def samples_of_sets(sets: Mapping[str, tuple[Any, tuple[int, int]]], *, count: int = 12) -> Figure:
-    """Samples of several data sets, a row for each.
-
-    Parameters
-    ----------
-    sets : mapping of str to (array of shape (n, p), (int, int))
-        Samples and the shape of their pictures, by the name of the set.
-    count : int, default=12
-        Maximum number of pictures of each: an even selection.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    See Also
-    --------
-    samples : One data set.
-
-    Examples
-    --------
-    >>> figure = samples_of_sets({"corners": (np.eye(4), (2, 2)), "lines": (np.eye(6), (2, 3))})
-    """
-    rows = []
-    for name, (X, shape) in sets.items():
-        pictures = as_pictures(X, shape)
-        rows.append((name, pictures[spread_out(len(pictures), count)]))
-    return draw_rows(rows)
-
-
-def noise_levels(sets: Mapping[str, tuple[Mapping[str, Any], tuple[int, int]]], *, count: int = 3) -> Figure:
-    """The same samples under rising noise, side by side.
-
-    Parameters
-    ----------
-    sets : mapping of str to (mapping of str to array of shape (n, p), (int, int))
-        For each data set its noisy copies by the name of the level, and the shape of the
-        pictures. The levels are the same for all sets.
-    count : int, default=3
-        Samples of each set: an even selection.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A row for each data set; in it the levels of one sample stand together.
-
-    See Also
-    --------
-    samples : Without noise.
-    lognmf.noise : Add noise.
-
-    Examples
-    --------
-    >>> figure = noise_levels({"corners": ({"0 %": np.eye(4), "50 %": np.eye(4) / 2}, (2, 2))})
-    """
-    rows = []
-    for name, (levels, shape) in sets.items():
-        copies = [as_pictures(X, shape) for X in levels.values()]
-        chosen = spread_out(len(copies[0]), count)
-        rows.append((name, [copy[i] for i in chosen for copy in copies]))
-    first = list(next(iter(sets.values()))[0])
-    return draw_rows(rows, heads=first * count, group=len(first))
-
-
-def draw_rows(
-    rows: Sequence[tuple[str, Sequence[np.ndarray]]],
+def pictures(
+    rows: Mapping[str, Sequence[Any]],
     *,
     heads: Sequence[str] = (),
     group: int = 0,
-    cmaps: Mapping[str, str] | None = None,
+    signed: Sequence[str] = (),
 ) -> Figure:
-    """Named rows of pictures below heads, with a gap after each ``group`` columns; signed rows have cmaps."""
-    columns = max(len(pictures) for _, pictures in rows)
+    """Named rows of pictures, each picture on its own scale.
+
+    Parameters
+    ----------
+    rows : mapping of str to sequence of arrays of shape (height, width)
+        The pictures by the name of their row: of a data set, of its reconstruction, ….
+    heads : sequence of str, optional
+        Words above the columns.
+    group : int, default=0
+        Number of columns that stand together, before a gap; 0 for no gaps.
+    signed : sequence of str, optional
+        Names of rows in which red is positive and blue negative.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    See Also
+    --------
+    samples : The samples of one data set, by class.
+
+    Examples
+    --------
+    >>> X = np.arange(12.0).reshape(3, 2, 2)
+    >>> figure = pictures({"samples": X, "changes": X - 5}, heads=["a", "b", "c"], signed=["changes"])
+    """
+    drawn = {name: [as_numpy(picture) for picture in row] for name, row in rows.items()}
+    columns = max(map(len, drawn.values()))
     lefts = [j * (1 + _ROW_GAP) + (j // group * _GROUP_GAP if group else 0) for j in range(columns)]
-    heights = [max(picture.shape[0] / picture.shape[1] for picture in pictures) for _, pictures in rows]
+    heights = [max(picture.shape[0] / picture.shape[1] for picture in row) for row in drawn.values()]
     tops = -np.concatenate(([0.0], np.cumsum([height + _ROW_GAP for height in heights])))
     across, down = lefts[-1] + 1, -tops[-1]
     unit = min(_LARGEST, _WIDEST / across, _TALLEST / down)
-    figure, axes = _tight_axes(unit * across, unit * down, max(len(name) for name, _ in rows), bool(heads))
-    for top, (name, pictures) in zip(tops, rows, strict=False):
-        for left, picture in zip(lefts, pictures, strict=False):
-            _place(axes, picture, (left, top), (cmaps or {}).get(name))
+    figure, axes = _tight_axes(unit * across, unit * down, max(map(len, rows)), bool(heads))
+    for top, (name, row) in zip(tops, drawn.items(), strict=False):
+        for left, picture in zip(lefts, row, strict=False):
+            _place(axes, picture, (left, top), "RdBu_r" if name in signed else None)
     axes.set(xlim=(0, across), ylim=(-down, 0))
     middles = [top - height / 2 for top, height in zip(tops, heights, strict=False)]
     words: dict[str, Any] = {"color": DARK, "parse_math": False}
-    axes.set_yticks(middles, [name for name, _ in rows], fontsize=10, **words)
+    axes.set_yticks(middles, list(rows), fontsize=10, **words)
     heads = heads[:columns]
     axes.set_xticks([left + 0.5 for left in lefts[: len(heads)]], heads, fontsize=9, **words)
     axes.xaxis.tick_top()
@@ -286,13 +249,6 @@ def _place(axes: Axes, picture: np.ndarray, corner: tuple[float, float], cmap: s
     place_image(axes, picture, corner, (low, high), cmap or "gray", aspect="auto")
 
 
-def as_pictures(X: Any, image_shape: tuple[int, int]) -> np.ndarray:
-    """Samples (n, p) as pictures (n, height, width)."""
-    X = as_numpy(X)
-    check_shape(image_shape, X.shape[1], "a sample")
-    return X.reshape(len(X), *image_shape)
-
-
 def check_shape(image_shape: tuple[int, int], p: int, owner: str) -> None:
     """Refuse pictures of another number of pixels than there are features."""
     if math.prod(image_shape) != p:
@@ -302,8 +258,3 @@ def check_shape(image_shape: tuple[int, int], p: int, owner: str) -> None:
             "give a height and width whose product is the number of features."
         )
         raise ValueError(msg)
-
-
-def spread_out(n: int, count: int) -> np.ndarray:
-    """At most ``count`` of n places, evenly spaced, from the first to the last."""
-    return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(int))

@@ -169,3 +169,23 @@ def line_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
         }
         for (name, colour), dashes, marker in ways
     }
+
+
+def draw_cells(
+    axes: Axes, heights: np.ndarray, values: tuple[list[Any], list[Any]], fontsize: int = 10, **look: Any
+) -> Any:
+    """A heat map without a frame, its rows and columns named by their values."""
+    mesh = axes.pcolormesh(heights, edgecolors="white", **look)
+    for axis, side in zip((axes.xaxis, axes.yaxis), values, strict=True):
+        axis.set_ticks(
+            np.arange(len(side)) + 0.5, [in_few_letters(value) for value in side], fontsize=fontsize
+        )
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return mesh
+
+
+def in_few_letters(value: Any) -> str:
+    """A value in a few letters."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if number else str(value)

@@ -1,4 +1,4 @@
-"""Curves over the iterations: objectives, convergence rates and sparseness."""
+"""The drawings that only the study needs: curves, bars and heat maps over data sets and methods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.plots.style import AXIS, SCORES, legend_above, line_styles, panels, without_formulas
+from lognmf.plots.style import (
+    AXIS,
+    DARK,
+    GRID,
+    SCORES,
+    bar_colours,
+    draw_cells,
+    legend_above,
+    line_styles,
+    new_figure,
+    panels,
+    tidy,
+    without_formulas,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,51 +38,29 @@ _SETTLED = 5
 _RISES = 0.1
 """A method whose distance to the end grows in more than this share of the iterations is drawn thin."""
 
+_MOST_NUMBERS = 100
+"""Maximum number of cells of a heat map that hold their number."""
 
-def convergence_curves(
-    histories: Mapping[str, Mapping[str, Mapping[str, Any]]], *, most: int | None = 200
-) -> Figure:
-    """The objective over the iterations, a row for each model and a column for each data set.
+Histories = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""``iteration`` and ``objective``, as in ``history_``, by two names."""
+
+Sets = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Rows of a grid by data set."""
+
+
+def convergence_curves(histories: Histories, most: int = 200) -> Figure:
+    """The objective over the first ``most`` iterations: a row for each model, a column for each data set.
 
     The random start is left out: its objective is far larger than all that follow.
-
-    Parameters
-    ----------
-    histories : mapping of str to mapping of str to mapping
-        By model and data set, ``iteration`` and ``objective`` as in ``history_``.
-    most : int or None, default=200
-        Number of iterations that are drawn; None for all.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ValueError
-        If the models were fitted to different data sets.
-
-    See Also
-    --------
-    convergence : One fit.
-
-    Examples
-    --------
-    >>> history = {"iteration": [0, 1, 2], "objective": [9.0, 3.0, 2.0]}
-    >>> figure = convergence_curves({"LS-NMF": {"Yale": history}})
     """
     named = [(m, s, history) for m, sets in histories.items() for s, history in sets.items()]
     columns = max(len(sets) for sets in histories.values())
-    if any(len(sets) != columns for sets in histories.values()):
-        given = ", ".join(f"{len(sets)} for {model}" for model, sets in histories.items())
-        msg = f"convergence_curves needs the same data sets for every model; got {given}."
-        raise ValueError(msg)
     figure, places = panels([f"{model}, {name}" for model, name, _ in named], columns=columns, height=2.3)
     positive = all(np.min(history["objective"]) > 0 for *_, history in named)
     colours = {model: style["color"] for model, style in line_styles(histories).items()}
     for axes, (model, _, history) in zip(places, named, strict=True):
         iteration, objective = (np.asarray(history[key], dtype=float) for key in ("iteration", "objective"))
-        drawn = (iteration <= (np.inf if most is None else most)) & ((iteration > 0) | (len(iteration) == 1))
+        drawn = (iteration <= most) & ((iteration > 0) | (len(iteration) == 1))
         axes.plot(iteration[drawn], objective[drawn], color=colours[model], linewidth=1.9)
         axes.set_xlim(0, max(iteration[drawn][-1], 1))
         if positive:
@@ -100,31 +91,10 @@ def _label_edges(places: list[Axes], columns: int, what: str) -> None:
 
 
 def convergence_rate(iteration: Any, objective: Any) -> tuple[np.ndarray, np.ndarray]:
-    """``|f(t+1) − f*| / |f(t) − f*|`` with the last value as ``f*``.
+    """Iterations, and ``|f(t+1) − f*| / |f(t) − f*|`` with the last value as ``f*``.
 
-    Where it stays below one, the sequence converges at least linearly. As f* is the end of the same
-    sequence, the last ratios fall to zero for every method; draw a part well before the end.
-
-    Parameters
-    ----------
-    iteration, objective : array-like of shape (m,)
-        As in ``history_``. Where values are several iterations apart, the ratio is the
-        (geometric) average per iteration.
-
-    Returns
-    -------
-    iteration, ratio : ndarray
-        Where the distance to the end is more than rounding.
-
-    See Also
-    --------
-    convergence_rates : Draw it.
-
-    Examples
-    --------
-    >>> t, ratio = convergence_rate(range(40), [1 + 0.5**t for t in range(40)])
-    >>> [round(float(r), 3) for r in ratio[:3]]
-    [0.5, 0.5, 0.5]
+    Where objectives are several iterations apart, the ratio is the geometric mean per iteration. Distances
+    to the end that are mere rounding are left out.
     """
     iteration, objective = np.asarray(iteration, dtype=float), np.asarray(objective, dtype=float)
     distance = abs(objective - objective[-1])
@@ -134,39 +104,14 @@ def convergence_rate(iteration: Any, objective: Any) -> tuple[np.ndarray, np.nda
     return iteration[:-1][both_far], (distance[1:][both_far] / distance[:-1][both_far]) ** (1 / steps)
 
 
-def convergence_rates(
-    groups: Mapping[str, Mapping[str, Mapping[str, Any]]], *, most: int | None = 200
-) -> Figure:
-    """Convergence rates, a panel for each group and a line for each of its histories.
-
-    Parameters
-    ----------
-    groups : mapping of str to mapping of str to mapping
-        By the title of the panel and the name of the line (a data set or a model),
-        ``iteration`` and ``objective`` as in ``history_``, fitted with ``tol=0`` and
-        ``eval_every=1``.
-    most : int or None, default=200
-        Number of iterations that are drawn; None for all.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    See Also
-    --------
-    convergence_rate : The numbers.
-
-    Examples
-    --------
-    >>> history = {"iteration": range(40), "objective": [1 + 0.5**t for t in range(40)]}
-    >>> figure = convergence_rates({"Yale": {"LS-NMF": history}})
-    """
+def convergence_rates(groups: Histories, most: int = 200) -> Figure:
+    """Convergence rates of the first ``most`` iterations: a panel for each group, a line for each history."""
     figure, places = panels(list(groups), width=5.2, height=3.6, columns=min(len(groups), 2))
     for axes, histories in zip(places, groups.values(), strict=True):
         settled = []
         for name, style in line_styles(histories).items():
             t, ratio = convergence_rate(histories[name]["iteration"], histories[name]["objective"])
-            drawn = t <= (np.inf if most is None else most)
+            drawn = t <= most
             descends = np.mean(ratio[drawn] > 1) <= _RISES if drawn.any() else True
             if not descends:
                 style |= {"linewidth": 0.7, "marker": "", "zorder": 1}
@@ -191,26 +136,7 @@ def _rate_limits(ratios: np.ndarray) -> tuple[float, float]:
 
 
 def sparseness_curves(sets: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Figure:
-    """Hoyer's sparseness of U and V over the iterations, a column for each data set.
-
-    Parameters
-    ----------
-    sets : mapping of str to mapping of str to mapping
-        By data set and approach, ``iteration``, ``sparseness_U`` and ``sparseness_V``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    See Also
-    --------
-    lognmf.metrics.hoyer_sparseness : What is drawn.
-
-    Examples
-    --------
-    >>> fit = {"iteration": [0, 10], "sparseness_U": [0.2, 0.3], "sparseness_V": [0.5, 0.6]}
-    >>> figure = sparseness_curves({"Yale": {"LS-NMF": fit}})
-    """
+    """Hoyer's sparseness of U and V over the iterations, by data set and approach: a column for each set."""
     titles = [f"{name}, {factor}" for factor in "UV" for name in sets]
     figure, places = panels(titles, columns=len(sets), height=2.4)
     styles = line_styles(dict.fromkeys(approach for lines in sets.values() for approach in lines))
@@ -226,30 +152,10 @@ def sparseness_curves(sets: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Fi
     return figure
 
 
-def scores_by_weight(sets: Mapping[str, Sequence[Mapping[str, Any]]], weight: str = "gamma") -> Figure:
-    """Accuracy, NMI and purity over the values of a weight, a panel for each data set.
+def scores_by_weight(sets: Sets, weight: str) -> Figure:
+    """Accuracy, NMI and purity in percent over the values of a weight, a panel for each data set.
 
-    Parameters
-    ----------
-    sets : mapping of str to sequence of mappings
-        Rows by the name of the data set, as from `fit_grid`: each holds ``weight`` and some of
-        ``accuracy``, ``nmi`` and ``purity`` as shares of one. Rows of the same weight, such as
-        those of several seeds, are drawn as their mean, with a band from the smallest to the largest.
-    weight : str, default="gamma"
-        Name of the weight.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    See Also
-    --------
-    score_maps : Two weights at once.
-
-    Examples
-    --------
-    >>> rows = [{"gamma": gamma, "accuracy": 0.6} for gamma in (1.0, 10.0)]
-    >>> figure = scores_by_weight({"Yale": rows})
+    Rows of the same weight are drawn as their mean, with a band from the smallest to the largest.
     """
     figure, places = panels(list(sets))
     for axes, rows in zip(places, sets.values(), strict=True):
@@ -270,4 +176,71 @@ def scores_by_weight(sets: Mapping[str, Sequence[Mapping[str, Any]]], weight: st
         axes.set(ylim=(0, 102), xlabel=weight)
     places[0].set_ylabel("percent")
     legend_above(figure, places, handlelength=2.6)
+    return figure
+
+
+def score_maps(sets: Sets, weights: tuple[str, str]) -> Figure:
+    """Scores in percent over the values of two weights: a column for each data set, a row for each score.
+
+    The paper shows the same numbers as bars in three dimensions, which hide one another.
+    """
+    scores = [s for s in SCORES if any(row.get(s) is not None for rows in sets.values() for row in rows)]
+    figure = new_figure(3.1 * len(sets) + 1.0, 2.75 * len(scores) + 0.3)
+    grid = figure.subplots(len(scores), len(sets), squeeze=False)
+    for j, (name, rows) in enumerate(sets.items()):
+        for i, score in enumerate(scores):
+            axes = grid[i, j]
+            mesh = _draw_scores(axes, rows, weights, score)
+            axes.set_title(f"{name}, {SCORES[score]['label']}", fontsize=10.5, color=DARK, parse_math=False)
+            if i == len(scores) - 1:
+                axes.set_xlabel(weights[0])
+            if j == 0:
+                axes.set_ylabel(weights[1])
+    bar = figure.colorbar(mesh, ax=grid, fraction=0.03, pad=0.015, aspect=40)
+    bar.set_label("percent")
+    bar.outline.set_visible(False)
+    return figure
+
+
+def _draw_scores(axes: Axes, rows: Sequence[Mapping[str, Any]], weights: tuple[str, str], score: str) -> Any:
+    """A heat map of one score over two weights, in percent."""
+    across, up = (sorted({row[weight] for row in rows}) for weight in weights)
+    heights = np.full((len(up), len(across)), np.nan)
+    for i, j in np.ndindex(heights.shape):
+        here = [row for row in rows if (row[weights[0]], row[weights[1]]) == (across[j], up[i])]
+        if given := [100 * row[score] for row in here if row[score] is not None]:
+            heights[i, j] = np.mean(given)
+    look: dict[str, Any] = {"cmap": "cividis", "vmin": 0, "vmax": 100, "linewidth": 1}
+    mesh = draw_cells(axes, heights, (across, up), fontsize=8, **look)
+    for (i, j), height in np.ndenumerate(heights):
+        if heights.size <= _MOST_NUMBERS and np.isfinite(height):
+            text = axes.text(j + 0.5, i + 0.5, f"{height:.0f}", ha="center", va="center", fontsize=8)
+            text.set_color("white" if height < 55 else "black")
+    return mesh
+
+
+def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
+    """Seconds per fit as bars on a log scale, a group for each data set; None has no bar."""
+    models = list(dict.fromkeys(model for times in seconds.values() for model in times))
+    colours = bar_colours(models)
+    positive = [value for times in seconds.values() for value in times.values() if value]
+    floor = 10 ** np.floor(np.log10(min(positive) / 1.2))
+    figure = new_figure(max(1.35 * len(seconds) + 1.2, 6.0), 4.0)
+    axes = figure.subplots()
+    width = 0.86 / len(models)
+    for place, model in enumerate(models):
+        heights = [times.get(model) or np.nan for times in seconds.values()]
+        x = np.arange(len(seconds)) + width * (place - (len(models) - 1) / 2)
+        axes.bar(x, np.array(heights) - floor, width * 0.92, bottom=floor, color=colours[model], label=model)
+    axes.set_yscale("log")
+    axes.set_ylim(floor, max(positive) * 1.6)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
+    axes.set_xticks(range(len(seconds)), list(seconds), parse_math=False)
+    axes.set_ylabel("seconds per fit (log scale)")
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.tick_params(axis="x", length=0)
+    tidy(axes)
+    legend_above(figure, [axes])
     return figure
