@@ -10,7 +10,7 @@ from .graph import knn_graph as knn_graph
 from .grid.clusterer import NMFClustering as NMFClustering
 from .grid.components import choose_components as choose_components
 from .grid.consensus import consensus_components as consensus_components
-from .grid.fit import fit_grid as fit_grid
+from .grid.grid import fit_grid as fit_grid
 from .grid.select import select as select
 from .grid.tune import tune as tune
 from .models import MODELS as MODELS

@@ -144,7 +144,7 @@ class Graphs:
         if not isinstance(graph, str):
             return self.given(graph)
         count = self._possible(n_neighbors)
-        if count in self._known:
+        if graph == "knn" and count in self._known:
             return self._known[count]
         if (count, graph) not in self._knn:
             self._knn[count, graph] = _graph_of(self._samples, self.neighbours(count, graph), "binary")

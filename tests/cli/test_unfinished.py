@@ -13,21 +13,21 @@ import pandas
 import pytest
 
 from lognmf import fit_grid
-from lognmf.grid.batch import Run
+from lognmf.grid.grid import Grid
 
 PROGRAM = """
     import os, signal, sys, time
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    from lognmf.grid import batch
+    from lognmf.grid.grid import Grid
     from lognmf.cli.main import main
-    rows, left = batch.Run.rows, [int(os.environ["BATCHES"])]
-    def told(run, pairs, **options):
+    rows, left = Grid._fitted, [int(os.environ["BATCHES"])]
+    def told(run, pairs):
         if not left[0]:
             print("waiting", flush=True)
             time.sleep(600)
         left[0] -= 1
-        return rows(run, pairs, **options)
-    batch.Run.rows = told
+        return rows(run, pairs)
+    Grid._fitted = told
     main(sys.argv[1:])
 """
 FIT = ["fit", "x.npy", "-k", "3", "--model", "gnmf", "--tune", "--restarts", "8", "--out", "r"]
@@ -45,13 +45,13 @@ def here(tmp_path, monkeypatch, rng):
 @pytest.fixture
 def fitted(monkeypatch):
     """Numbers of fits of the batches that were computed in this process."""
-    sizes, rows = [], Run.rows
+    sizes, rows = [], Grid._fitted
 
-    def counted(run, pairs, **options):
+    def counted(run, pairs):
         sizes.append(len(pairs))
-        return rows(run, pairs, **options)
+        return rows(run, pairs)
 
-    monkeypatch.setattr(Run, "rows", counted)
+    monkeypatch.setattr(Grid, "_fitted", counted)
     return sizes
 
 

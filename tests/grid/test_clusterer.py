@@ -250,7 +250,7 @@ class TestEffort:
     def test_it_goes_on_from_a_store(self, X, tmp_path, monkeypatch):
         options = {"effort": "grid", "n_init": 1, "random_state": 0, "store": tmp_path / "rows.sqlite"}
         first = NMFClustering(3, **options).fit(X)
-        monkeypatch.setattr("lognmf.grid.batch.Run.rows", lambda *_, **__: pytest.fail("fitted again"))
+        monkeypatch.setattr("lognmf.grid.grid.Grid._fitted", lambda *_, **__: pytest.fail("fitted again"))
         np.testing.assert_array_equal(NMFClustering(3, **options).fit(X).labels_, first.labels_)
 
     def test_seeds_with_another_start_count(self):

@@ -130,6 +130,10 @@ def test_torch_is_numpy(X, y, device):
         assert one["objective"] == pytest.approx(other["objective"], rel=1e-10)
         assert one["accuracy"] == pytest.approx(other["accuracy"])
     again = torched.model(1)
+    assert (
+        fit_grid(model, X, {}, device=torch.device(device), max_iter=1).model(0).components_.device.type
+        == device
+    )
     assert again.components_.device.type == device
     assert again.objective_ == pytest.approx(torched.rows[1]["objective"], rel=1e-10)
     single = fit_grid(model, torch.as_tensor(X), grid, dtype="float32", device=device, max_iter=5)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 from lognmf import MODELS, GraphNMF, LogSparseNMF, PlainNMF, RobustLogSparseNMF, fit_grid, knn_graph
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
-from lognmf.grid import fit as grid_fit
+from lognmf.grid import grid as grid_fit
 from lognmf.models import identity, validation
 from problems import samples
 
@@ -36,6 +36,25 @@ def test_a_grid_over_graphs_fits_each_with_its_own(digits):
         agrees(row, result.model(i))
         alone = LogSparseNMF(10, init="random", lam=10.0, max_iter=50, graph=W, random_state=0).fit(digits)
         agrees(row, alone)
+
+
+def test_starts_from_different_graphs_are_different(digits):
+    """A spectral start clusters the graph, also where its weight is 0."""
+    graphs = [knn_graph(digits, 3), knn_graph(digits, 20)]
+    model = LogSparseNMF(10, alpha=0.0, beta=0.0, init="spectral", max_iter=5)
+    result = fit_grid(model, digits, {"graph": graphs, "lam": [0.0, 5.0]})
+    for i, row in enumerate(result.rows):
+        agrees(row, result.model(i))
+    assert len({round(row["objective"], 6) for row in result.rows}) == 4
+
+
+def test_a_graph_at_hand_takes_the_place_of_knn_only(digits):
+    W = knn_graph(digits, 20)
+    rows = [
+        fit_grid(GraphNMF(3, lam=10.0, graph=name, max_iter=3), digits, {}, graph=graph).rows[0]["objective"]
+        for name, graph in (("knn", None), ("exact", W), ("knn", W))
+    ]
+    assert rows[0] == rows[1] != rows[2]
 
 
 def test_rows_of_a_normalised_model_are_normalised(digits):
@@ -175,9 +194,8 @@ class TestStore:
     @pytest.mark.parametrize(
         ("first", "then"),
         [
-            ({"graph": [None], "lam": [1.0]}, {"graph": [None], "lam": [1.0, 2.0]}),
             ({"lam": [1]}, {"lam": [1, 1.0]}),
-            ({"lam": [0.0], "n_neighbors": [5]}, {"lam": [0.0], "n_neighbors": [5, 4]}),
+            ({"lam": [1.0], "n_neighbors": [5]}, {"lam": [1.0, 1], "n_neighbors": [5]}),
         ],
     )
     def test_more_of_the_same_problem(self, first, then, digits, tmp_path):

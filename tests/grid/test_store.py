@@ -56,7 +56,7 @@ def test_all_rows_of_a_batch_or_none(tmp_path):
     with pytest.raises(TypeError, match="JSON"):
         store.put([("a", {"x": 1.0}, {}), ("b", {"x": object()}, {})])
     with pytest.raises(ValueError, match="NOT NULL constraint failed"):
-        store.put([("a", {"x": 1.0}), (None, {"x": 1.0}, {})])
+        store.put([("a", {"x": 1.0}, {}), (None, {"x": 1.0}, {})])
     assert store.values() == {}
 
 
@@ -292,7 +292,7 @@ class Quiet:
 
 
 def test_values_that_have_no_name_are_refused_before_the_fit(tmp_path, monkeypatch):
-    monkeypatch.setattr("lognmf.grid.batch.fit_batch", lambda *_, **__: pytest.fail("fitted"))
+    monkeypatch.setattr("lognmf.grid.grid.fit_batch", lambda *_, **__: pytest.fail("fitted"))
     for given in ({"grid": {"odd": [Quiet(), Quiet()]}}, {"grid": GRID, "store": tmp_path / "rows.sqlite"}):
         with pytest.raises(TypeError, match=r"must be numbers, words, None, matrices .*; got Quiet\(\)"):
             fit_grid(Odd(odd=Quiet()), X, **given)
@@ -301,7 +301,7 @@ def test_values_that_have_no_name_are_refused_before_the_fit(tmp_path, monkeypat
 
 @pytest.mark.parametrize("labels", [[None, "a"], [object(), object()], [np.nan, 1.0]])
 def test_labels_that_are_no_classes_are_refused_before_the_fit(labels, tmp_path, monkeypatch):
-    monkeypatch.setattr("lognmf.grid.batch.fit_batch", lambda *_, **__: pytest.fail("fitted"))
+    monkeypatch.setattr("lognmf.grid.grid.fit_batch", lambda *_, **__: pytest.fail("fitted"))
     with pytest.raises(ValueError, match="y must hold a number or a word for each sample"):
         fit_grid("NMF", X, {"n_components": [2]}, y=labels * 10, store=tmp_path / "rows.sqlite")
     assert list(tmp_path.iterdir()) == []

@@ -87,6 +87,10 @@ def test_outliers_are_few_where_none_was_made(rng):
     X[3] = normalize(rng.random((1, 60)))
     tuned = tune(X, 5, model="RLS-NMF", grid={"lam": [0.1, 10.0], "max_iter": [10, 30]}, seeds=[0])
     assert tuned.model.gamma == tuned.setting["gamma"] < 10
+    # The rows are those of fits without outliers; gamma is no part of the setting that was compared.
+    same = [row for row in tuned.rows if all(row[n] == v for n, v in tuned.choice.setting.items())]
+    assert len(same) == 1
+    assert "gamma" not in {**tuned.choice.setting, **tuned.rows[0]}
     assert tuned.model.is_outlier_[3]
     assert tuned.model.is_outlier_.sum() < 20
     given = tune(X, 5, model=MODELS["RLS-NMF"](gamma=0.7), grid={"lam": [0.1, 1.0]}, seeds=[0], max_iter=5)

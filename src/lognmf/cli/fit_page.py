@@ -108,7 +108,7 @@ def _convergence(run: Run, results: Mapping[str, Any], drawing: Drawing) -> Sect
 
 def _seeds(tuned: Tuned, drawing: Drawing) -> Section:
     """How weights were chosen, and how much the seeds differ at those."""
-    own = [row for row in tuned.rows if all(row[name] == value for name, value in tuned.setting.items())]
+    own = [row for row in tuned.rows if all(row[n] == value for n, value in tuned.choice.setting.items())]
     columns = {
         title: key for title, key in _SEED_COLUMNS.items() if all(row.get(key) is not None for row in own)
     }

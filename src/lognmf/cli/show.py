@@ -129,7 +129,7 @@ def choice(tuned: Tuned) -> str:
 def tried(tuned: Tuned) -> Table:
     """The best settings that were tried and the worst, one per line."""
     ranked = standings(tuned.rows, tuned.by)
-    names, measures = list(tuned.setting), ("score", *LOOKED_AT[tuned.by])
+    names, measures = list(tuned.choice.setting), ("score", *LOOKED_AT[tuned.by])
     table = Table(box=None, pad_edge=False, collapse_padding=True)
     for title in ("", *names, *measures):
         table.add_column(title.removeprefix("normalized_").replace("_", " "), justify="right")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -12,13 +11,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
+from lognmf.core.arrays import Matrix, is_torch, to_numpy
 from lognmf.core.matrices import check_dtype, to_device
-from lognmf.core.rule import State
-from lognmf.core.solvers import SOLVERS, Multiplicative
-from lognmf.core.terms.robust import Robust, kept_share
 from lognmf.graph import Graphs
-from lognmf.grid.keys import row_key
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
 from lognmf.models.identity import key_of, plain
@@ -129,13 +124,12 @@ def check_clusters(n_clusters: int | None, classes: np.ndarray | None, n: int) -
     return n_clusters
 
 
-def place(X: Matrix, device: str | None, dtype: str | None) -> Matrix:
+def place(X: Matrix, device: Any, dtype: str | None) -> Matrix:
     """``X`` where, and in the type in which, the grid is to be fitted."""
     check_dtype(dtype)
     if device is None and not is_torch(X):
         return X if dtype is None else X.astype(dtype, copy=False)
-    device = str(X.device) if device is None else device
-    return to_device(X, device, dtype)
+    return to_device(X, str(X.device if device is None else device), dtype)
 
 
 def batches(
@@ -173,24 +167,17 @@ def batches(
         members = list(fits.values())
         size = min(sizes[group], most or len(members))
         for start in range(0, len(members), size):
-            yield [i for own in members[start : start + size] for i in own]
-
-
-def fit_key(pair: Pair) -> str:
-    """A name for the fit of a pair, however far it goes."""
-    setting, seed = pair
-    return row_key({name: value for name, value in setting.items() if name != "max_iter"}, seed)
+            yield [i for places in members[start : start + size] for i in places]
 
 
 def _is_on_the_way(estimator: Any, setting: dict[str, Any]) -> bool:
     """Whether a longer fit, where it is evaluated after as many iterations, is this one so far.
 
-    A choice of weights begins after the last iteration, and a class of somebody else may do what it likes.
+    A choice of weights begins after the last iteration.
     """
     every = estimator.get_params() | setting
     chosen = any(every.get(name) == AUTO for name in estimator._auto)
-    known = type(estimator) in MODELS.values() and "max_iter" in setting
-    return known and not chosen and every["max_iter"] % every["eval_every"] == 0
+    return "max_iter" in setting and not chosen and every["max_iter"] % every["eval_every"] == 0
 
 
 def _free_memory(X: Matrix) -> int:
@@ -199,127 +186,17 @@ def _free_memory(X: Matrix) -> int:
     return _DEFAULT_MEMORY
 
 
-_OUTLIERS = "gamma"
-"""The weight of the outlier part, in the models that have one."""
+def row_key(setting: Mapping[str, Any], seed: int) -> str:
+    """The name of a row: equal weights have equal names, also 1 and 1.0."""
+    return key_of([{name: _number(plain(value)) for name, value in setting.items()}, seed])
 
 
-def same_problems(estimator: Any, pairs: list[Pair]) -> dict[int, list[int]]:
-    """Places of the first pair of every problem, each with the places of its repetitions."""
-    first: dict[str, int] = {}
-    same: dict[int, list[int]] = {}
-    parameters = estimator.get_params()
-    for i, (setting, seed) in enumerate(pairs):
-        idle = _idle(parameters | setting) if type(estimator) in MODELS.values() else set()
-        leader = first.setdefault(_problem(setting, idle, seed), i)
-        same.setdefault(leader, [])
-        if leader != i:
-            same[leader].append(i)
-    return same
-
-
-def followers(
-    estimator: Any,
-    pairs: list[Pair],
-    places: Iterable[int],
-    start: Callable[[dict[str, Any], int], tuple[Robust, float]],
-) -> dict[int, list[int]]:
-    """Places whose fit may turn out to be that of another, by the place of that other.
-
-    Settings that differ in γ alone start together. If no sample is an outlier at γ₀ during the whole fit,
-    every γ > γ₀ makes the same steps. So the least γ without an outlier at the start is fitted first; the
-    larger ones wait for it, and are fitted only if a sample became an outlier after all. ``start`` gives
-    the data fit of a setting and seed, and the largest residual at the start.
-    """
-    if type(estimator) not in MODELS.values() or _OUTLIERS not in estimator._weights:
-        return {}
-    groups: dict[str, list[int]] = {}
-    parameters = estimator.get_params()
-    for i in places:
-        setting, seed = pairs[i]
-        every = parameters | setting
-        if SOLVERS.get(every["solver"]) is not Multiplicative or any(
-            every[name] == AUTO for name in estimator._auto
-        ):
-            continue  # other steps may depend on γ also where no sample is an outlier
-        idle = _idle(parameters | setting) | {_OUTLIERS}
-        groups.setdefault(_problem(setting, idle, seed), []).append(i)
-    starts: dict[str, tuple[Robust, float]] = {}
-    waiting = {}
-    for members in groups.values():
-        members = sorted(members, key=lambda i: pairs[i][0][_OUTLIERS])
-        if len(members) < 2:
-            continue
-        setting, seed = pairs[members[0]]
-        key = row_key({n: v for n, v in setting.items() if n not in estimator._weights}, seed)
-        if key not in starts:
-            starts[key] = start(setting, seed)
-        fit, largest = starts[key]
-        weights = like([float(pairs[i][0][_OUTLIERS]) for i in members], fit.weight)
-        quiet = to_numpy(kept_share(fit.row_norm, like([largest], fit.weight), weights / 2) == 1)
-        leader, *others = [i for i, nothing in zip(members, quiet, strict=True) if nothing] or [-1]
-        if others:
-            waiting[leader] = others
-    return waiting
-
-
-def copied(row: dict[str, Any], pair: Pair) -> dict[str, Any]:
-    """The row of a pair whose fit was made for another."""
+def fit_key(pair: Pair) -> str:
+    """A name for the fit of a pair, however far it goes."""
     setting, seed = pair
-    return {**row, **{name: plain(v) for name, v in setting.items()}, "seed": seed, "seconds": 0.0}
-
-
-def _problem(setting: dict[str, Any], idle: set[str], seed: int) -> str:
-    """A name for what a setting and seed ask for, without parameters that do nothing there."""
-    return key_of([{name: _number(plain(v)) for name, v in setting.items() if name not in idle}, seed])
-
-
-def _idle(parameters: dict[str, Any]) -> set[str]:
-    """Parameters of our own models that change nothing next to the others."""
-    idle: set[str] = set()
-    if parameters.get("graph", "") is None:
-        idle |= {"lam", "n_neighbors"}
-    elif parameters.get("lam") == 0:
-        idle |= {"graph", "n_neighbors"}
-    elif not isinstance(parameters.get("graph", ""), str):
-        idle |= {"n_neighbors"}
-    if parameters.get("alpha") == 0 and parameters.get("beta") == 0:
-        idle |= {"penalty"}
-    return idle
+    return row_key({name: value for name, value in setting.items() if name != "max_iter"}, seed)
 
 
 def _number(value: Any) -> Any:
     """1 and 1.0 are the same weight."""
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value
-
-
-@dataclass(frozen=True)
-class Watched:
-    """``rule``, carrying also which settings ever had an outlier, (1, B), as the last array of the state.
-
-    While there was none, the iterates are those of the plain fit, and of every larger weight of the
-    outlier part.
-    """
-
-    rule: Multiplicative
-
-    def start(self, U: Array, V: Array) -> State:
-        """The state from which to step."""
-        state = self.rule.start(U, V)
-        return State(state.U, state.V, (*state.aux, self._outliers(state)))
-
-    def step(self, state: State) -> State:
-        *aux, ever = state.aux
-        after = self.rule.step(State(state.U, state.V, tuple(aux)))
-        return State(after.U, after.V, (*after.aux, ever | self._outliers(after)))
-
-    @staticmethod
-    def _outliers(state: State) -> Array:
-        """Which settings have an outlier now, (1, B)."""
-        kept = state.aux[1]
-        return namespace(kept).any(kept < 1, axis=0)[None, :]
-
-    def value(self, state: State) -> Array:
-        return self.rule.value(state)
-
-    def take(self, index: np.ndarray) -> Watched:
-        return Watched(self.rule.take(index))

@@ -16,13 +16,13 @@ from sklearn.exceptions import ConvergenceWarning
 from lognmf.clustering.kmeans import kmeans
 from lognmf.clustering.numbering import numbered_by_parts
 from lognmf.core.arrays import to_numpy
-from lognmf.grid.fit import Choose, all_at_once, fit_rounds
+from lognmf.grid.grid import Grid
 from lognmf.grid.plan import Pair, check_model
 from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
 from lognmf.models.identity import key_of
 from lognmf.models.weights import AUTO, OUTLIERS, usual_gamma
 from lognmf.parameters import check_choice
-from lognmf.progress import OnBatch, printed
+from lognmf.progress import OnBatch, printed, stage
 
 WEIGHTS = {
     "alpha": (0.001, 0.01, 0.1),
@@ -97,7 +97,7 @@ def tune(
     by: str = "balanced_modularity",
     init: str = "spectral",
     max_iter: int | None = None,
-    device: str | None = None,
+    device: Any = None,
     dtype: str | None = None,
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -167,28 +167,33 @@ def tune(
     estimator = check_model(model, max_iter, None).set_params(n_components=n_components, init=init)
     robust = getattr(estimator, "gamma", None) == AUTO and "gamma" not in _names(grid)
     estimator.set_params(**_for_clusters(estimator, named=isinstance(model, str)))
-    choose = _best_third(by) if grid is None else all_at_once
+    few_first = grid is None
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid
     _check_iterations(grid, max_iter)
     n_clusters = n_components if n_clusters is None else n_clusters
-    place: Any = {"device": device, "dtype": dtype, "graph": graph}
-    progress: Any = {"store": store, "on_batch": on_batch}
-    options: Any = {"seeds": seeds, "n_clusters": n_clusters, **place, **progress}
+    where: Any = {"device": device, "dtype": dtype, "graph": graph, "store": store}
     with printed(verbose):
-        result = fit_rounds(estimator, X, grid, choose, **options)
-        choice = select(result, by)
-        best = best_row(result.rows, choice.setting, by)
+        work = Grid(estimator, X, grid, seeds, n_clusters=n_clusters, **where)
+        with stage("fitting the grid", len(work.pairs), "fits", on_batch=on_batch) as progress:
+            work.fit(_few_iterations(work.pairs) if few_first else range(len(work.pairs)), progress)
+            if few_first:
+                work.fit(_best_third(work.pairs, work.result().rows, by), progress)
+                progress.move(len(work.pairs))
+        result = work.result()
+        # The grid has no outliers: gamma follows from the residuals of the chosen fit.
+        rows = [{n: v for n, v in row.items() if not (robust and n == "gamma")} for row in result.rows]
+        choice = select(rows, by)
+        best = best_row(rows, choice.setting, by)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ConvergenceWarning
-            )  # its number of iterations is part of the setting
+            # Its number of iterations is part of the setting.
+            warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = result.model(best)
             if robust:
                 fitted = result._fitted(best, gamma=usual_gamma(fitted, result._samples.data))
-    clusters = to_numpy(kmeans(fitted.embedding_[:, None, :], n_clusters, seed=result.rows[best]["seed"]))
+    clusters = to_numpy(kmeans(fitted.embedding_[:, None, :], n_clusters, seed=rows[best]["seed"]))
     labels = numbered_by_parts(clusters[:, 0], fitted.embedding_)
     setting = choice.setting | ({"gamma": fitted.gamma} if robust else {})
-    return Tuned(fitted, setting, choice.score, choice, result.rows, labels, by, grid)
+    return Tuned(fitted, setting, choice.score, choice, rows, labels, by, grid)
 
 
 def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[float, ...]]:
@@ -219,23 +224,24 @@ def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[
     return {name: values for name, values in grid.items() if name not in fixed}
 
 
-def _best_third(by: str) -> Choose:
-    """Few iterations for all weights; more for those whose best row so far is in the best third by ``by``."""
+def _few_iterations(pairs: list[Pair]) -> list[int]:
+    """Places of all weights with few iterations."""
+    return [i for i, (setting, _) in enumerate(pairs) if setting.get("max_iter", 0) <= FEW_ITERATIONS]
 
-    def choose(pairs: list[Pair], rows: dict[int, dict[str, Any]]) -> list[int]:
-        if not rows:
-            return [i for i, (setting, _) in enumerate(pairs) if setting.get("max_iter", 0) <= FEW_ITERATIONS]
-        best: dict[str, float] = {}
-        for setting, score in select(list(rows.values()), by).scores:
-            if setting.get("max_iter") != 0:  # the start is the same for all
-                best.setdefault(weights_of(setting), score)
-        kept = list(best)[: math.ceil(SHARE * len(best))]
-        return [i for i, (setting, _) in enumerate(pairs) if i not in rows and weights_of(setting) in kept]
+
+def _best_third(pairs: list[Pair], rows: list[dict[str, Any]], by: str) -> list[int]:
+    """Places with more iterations of the weights whose best row so far is in the best third by ``by``."""
 
     def weights_of(setting: Mapping[str, Any]) -> str:
         return key_of({name: value for name, value in setting.items() if name != "max_iter"})
 
-    return choose
+    best: dict[str, float] = {}
+    for setting, score in select(rows, by).scores:
+        if setting.get("max_iter") != 0:  # the start is the same for all
+            best.setdefault(weights_of(setting), score)
+    third = list(best)[: math.ceil(SHARE * len(best))]
+    few = set(_few_iterations(pairs))
+    return [i for i, (setting, _) in enumerate(pairs) if i not in few and weights_of(setting) in third]
 
 
 def _for_clusters(estimator: Any, *, named: bool) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from lognmf import metrics
 from lognmf.comparison import label_scores
 from lognmf.core.arrays import to_numpy
 from lognmf.graph import Graphs
-from lognmf.grid.fit import fit_grid
+from lognmf.grid.grid import fit_grid
 from lognmf.models import MODELS
 from lognmf.models.engine import draw
 from lognmf.models.starts import NEIGHBOURS
