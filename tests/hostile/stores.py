@@ -64,9 +64,13 @@ class Store(NamedTuple):
     resume: Callable[[Path], Resumed]
     table: str
     origin: str
+    column: str
 
 
-SUBJECTS = {"rows": Store(resume_grid, "rows", "rows"), "study": Store(resume_study, "results", "pieces")}
+SUBJECTS = {
+    "rows": Store(resume_grid, "entries", "entries", "value"),
+    "study": Store(resume_study, "results", "pieces", "row"),
+}
 
 
 @cache
@@ -141,15 +145,15 @@ WORDLESS = {
     "rows in another order": "UPDATE {table} SET rowid = -rowid",
 }
 EDITS = {
-    "a digit": "UPDATE {table} SET row = replace(row, '.{n}', '.9') WHERE row LIKE '%.{n}%'",
-    "a number": "UPDATE {table} SET row = json_set(row, '$.objective', {n}.5) WHERE rowid > {n}",
+    "a digit": "UPDATE {table} SET {row} = replace({row}, '.{n}', '.9') WHERE {row} LIKE '%.{n}%'",
+    "a number": "UPDATE {table} SET {row} = json_set({row}, '$.objective', {n}.5) WHERE rowid > {n}",
     "arrays": "UPDATE {table} SET arrays = substr(arrays, {n})",
-    "values swapped": "UPDATE {table} SET row = (SELECT row FROM {table} WHERE rowid = {n})",
+    "values swapped": "UPDATE {table} SET {row} = (SELECT {row} FROM {table} WHERE rowid = {n})",
     "a version": "UPDATE {origin} SET version = version || '{n}'",
     "a checksum": "UPDATE {origin} SET checksum = substr(checksum, {n})",
     "a key": "UPDATE {table} SET {key} = replace({key}, '1', '{n}')",
-    "a type": "UPDATE {table} SET row = {n}.5",
-    "no text": "UPDATE {table} SET row = CAST(x'ff0{n}' AS TEXT)",
+    "a type": "UPDATE {table} SET {row} = {n}.5",
+    "no text": "UPDATE {table} SET {row} = CAST(x'ff0{n}' AS TEXT)",
 }
 STATEMENTS = {
     "a table dropped": "DROP TABLE {table}",
@@ -172,14 +176,16 @@ def damage(case: Case, path: Path) -> bool:
         next(do for do in FILES if do.__name__ == name)(target, rng, case["amount"])
         return False
     store = SUBJECTS[case["store"]]
-    key = "key" if store.table == "rows" else "cell"
-    if name == "arrays" and store.table == "rows":
+    key = "key" if store.table == "entries" else "cell"
+    if name == "arrays" and store.table == "entries":
         statement = "SELECT 1"
-    words = {"table": store.table, "origin": store.origin, "key": key, "n": 1 + rng.randrange(1, 5)}
+    words = {"table": store.table, "origin": store.origin, "key": key, "row": store.column}
+    words["n"] = 1 + rng.randrange(1, 5)
     with closing(sqlite3.connect(path)) as file, file:
         before = _content(file, store)
         file.execute(statement.format(**words))
-        told = name in EDITS or (name == "parts deleted" and case["store"] == "study")
+        edited = name in EDITS and not (name == "a version" and case["store"] == "rows")  # then no row counts
+        told = edited or (name == "parts deleted" and case["store"] == "study")
         return told and _content(file, store) != before
 
 
