@@ -1,6 +1,7 @@
 """Small problems of every kind, for contract tests, and what a model of any kind can be asked."""
 
 import tracemalloc
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS, Laplacian, Robust
 from lognmf.graph import knn_graph
 from lognmf.models import WeightedNMF
 from lognmf.models.blocks import check_data
+from lognmf.progress import Listener, listening
 from lognmf.sources import RowBlocks
 
 
@@ -118,3 +120,23 @@ def pattern(library):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no GPU here")
     return torch.zeros(1, dtype=torch.float64, device=device)
+
+
+class Moves(Listener):
+    """Notes every move of the stages of one name: its counts, and the results by their notes."""
+
+    def __init__(self, name):
+        self.name, self.counts, self.results = name, [], []
+
+    def move(self, stage):
+        if stage.name == self.name:
+            self.counts.append((stage.done, stage.total))
+            self.results.append((stage.note, stage.result))
+
+
+@contextmanager
+def moves(name="fitting the grid"):
+    """Every move of the stages of this name within."""
+    listener = Moves(name)
+    with listening(listener):
+        yield listener

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from lognmf import MODELS, NMFClustering, PlainNMF, graph, knn_graph, metrics, plots
 from lognmf.clustering import cluster
 from lognmf.comparison import REFERENCES, Row, compare, contest, model_names
+from problems import moves
 
 ALONE = {"seeds": [0], "references": False}
 QUICK = {"max_iter": 15, "eval_every": 5, **ALONE}
@@ -143,8 +144,9 @@ def test_one_graph_serves_the_models_their_starts_and_the_cut(X, built):
 
 
 def test_the_graph_is_built_once(X, built):
-    models = {}
-    compare(X, 2, n_neighbors=3, on_done=lambda name, model: models.update({name: model}), **QUICK)
+    with moves("all methods") as seen:
+        compare(X, 2, n_neighbors=3, **QUICK)
+    models = dict(seen.results)
     assert built == [3]
     for name in ("LS-NMF", "RLS-NMF"):
         assert models[name].graph_ is None  # lam = 0
@@ -154,32 +156,28 @@ def test_the_graph_is_built_once(X, built):
 
 
 def test_a_graph_of_their_own_is_kept(X):
-    models = []
-    compare(X, 2, models=["GNMF"], graph=None, on_done=lambda _, model: models.append(model), **QUICK)
-    assert models[0].graph is models[0].graph_ is None
+    with moves("all methods") as seen:
+        compare(X, 2, models=["GNMF"], graph=None, **QUICK)
+    ((_, model),) = seen.results
+    assert model.graph is model.graph_ is None
 
 
 def test_options_reach_the_models_that_have_them(X):
-    models = {}
-    hooks = {"on_done": lambda name, model: models.update({name: model})}
     options = QUICK | {"seeds": [7]}
-    compare(X, 2, models=["NMF", "RLS-NMF"], gamma=0.5, n_init=2, **hooks, **options)
+    with moves("all methods") as seen:
+        compare(X, 2, models=["NMF", "RLS-NMF"], gamma=0.5, n_init=2, **options)
+    models = dict(seen.results)
     assert models["RLS-NMF"].gamma == 0.5
     assert not hasattr(models["NMF"], "gamma")
     assert [(m.n_init, m.random_state) for m in models.values()] == [(2, 7)] * 2
 
 
-def test_hooks_are_called_in_the_papers_order(X):
-    calls = []
-    compare(
-        X,
-        2,
-        on_start=lambda name, model: calls.append((name, hasattr(model, "components_"))),
-        on_done=lambda name, model: calls.append((name, hasattr(model, "components_"))),
-        **(QUICK | {"seeds": [0, 1], "references": True}),
-    )
-    models = [(name, fitted) for name in MODELS for _ in range(2) for fitted in (False, True)]
-    assert calls == models + [(name, False) for name in REFERENCES for _ in range(4)]
+def test_listeners_hear_of_every_fit_in_the_papers_order(X):
+    with moves("all methods") as seen:
+        compare(X, 2, **(QUICK | {"seeds": [0, 1], "references": True}))
+    fitted = [(name, hasattr(model, "components_")) for name, model in seen.results]
+    models = [(name, True) for name in MODELS for _ in range(2)]
+    assert fitted == models + [(name, False) for name in REFERENCES for _ in range(2)]
 
 
 def test_torch_tensors(X, y):
@@ -251,10 +249,10 @@ def test_a_trouble_becomes_a_row(X, monkeypatch, trouble, sentence):
         raise trouble
 
     monkeypatch.setattr(PlainNMF, "_keep", fail)
-    done = []
-    rows = compare(X, 2, models=["NMF", "WNMF"], on_done=lambda name, _: done.append(name), **QUICK)
+    with moves("all methods") as seen:
+        rows = compare(X, 2, models=["NMF", "WNMF"], **QUICK)
     assert [row.error for row in rows] == [None, sentence]
-    assert done == ["NMF", "WNMF"]
+    assert [name for name, _ in seen.results] == ["NMF", "WNMF"]
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, IndexError])
@@ -295,10 +293,9 @@ REFUSALS = {
 @pytest.mark.parametrize("case", REFUSALS)
 def test_settings_are_refused_before_any_work(X, case):
     arguments, kind, sentence = REFUSALS[case]
-    started = []
-    with pytest.raises(kind, match=sentence):
-        compare(**{"X": X, "n_components": 2, "on_start": lambda *_: started.append(1)} | arguments)
-    assert started == []
+    with moves("all methods") as seen, pytest.raises(kind, match=sentence):
+        compare(**{"X": X, "n_components": 2} | arguments)
+    assert seen.counts == []
 
 
 def test_missing_entries_are_left_out_by_those_who_can(X):

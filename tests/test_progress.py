@@ -15,7 +15,7 @@ from sklearn.preprocessing import Normalizer
 
 from lognmf import LogSparseNMF, NMFClustering, RobustLogSparseNMF, fit_grid, in_blocks
 from lognmf.cli.bars import bars, shown
-from lognmf.progress import Printer, in_words, listening, printed, say, stage, warn
+from lognmf.progress import Listener, Printer, in_words, listening, printed, say, stage, warn
 
 
 class Notes:
@@ -72,12 +72,17 @@ def test_time_left():
     assert [in_words(seconds) for seconds in (30, 600, 36000)] == ["30 s", "10 min", "10.0 h"]
 
 
-def test_on_batch():
-    seen = []
-    with stage("grid", 5, "fits", on_batch=lambda *told: seen.append(told)) as grid:
-        grid.move(2)
-    assert seen[0][:2] == (2, 5)
-    assert 0 <= seen[0][2] < 60
+def test_a_listener_hears_what_it_asks_for():
+    class Results(Listener):
+        def move(self, stage):
+            heard.append((stage.count, stage.note, stage.result))
+
+    heard = []
+    with listening(Results()), stage("grid", 5, "fits") as grid:
+        grid.move(2, "GNMF", result="a model")
+        grid.move(3)
+        say("nothing")
+    assert heard == [("2 of 5 fits", "GNMF", "a model"), ("3 of 5 fits", "", None)]
 
 
 def test_lines(capsys):

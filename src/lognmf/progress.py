@@ -1,18 +1,19 @@
-"""What long work is doing, told to whoever listens: printed lines, or bars of the command line."""
+"""Progress of long work: it runs in stages, and listeners hear of them.
+
+`fit_grid`, `compare`, `choose_components` and every ``fit`` open stages. The parameter ``verbose`` prints
+them; a `Listener` of your own may do anything else with them.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
-
-OnBatch = Callable[[int, int, float], None]
-"""``(done, of how many, seconds so far)``."""
+from typing import Any
 
 _BETWEEN = {"lognmf", "sklearn", "joblib", "contextlib"}
 """Packages whose lines may lie between that of a user and a warning."""
@@ -26,9 +27,9 @@ class Stage:
     total: int | None = None
     unit: str = ""
     at_most: bool = False  # it may end before ``total``
-    on_batch: OnBatch | None = None
     done: int = 0
     note: str = ""
+    result: Any = None  # what the last move has finished, such as a fitted model
     left: float | None = None  # seconds, if they are known
     failed: bool = False
     began: float = field(default_factory=time.perf_counter)
@@ -38,14 +39,12 @@ class Stage:
         """Seconds so far."""
         return time.perf_counter() - self.began
 
-    def move(self, done: int, note: str = "", *, share: float | None = None) -> None:
-        """Tell how much is done; ``share`` of the time, if the parts of the work differ."""
-        self.done, self.note, seconds = done, note, self.seconds
+    def move(self, done: int, note: str = "", *, share: float | None = None, result: Any = None) -> None:
+        """Say how much is done; ``share`` of the time, if the parts of the work differ."""
+        self.done, self.note, self.result = done, note, result
         if self.total and not self.at_most:
             share = done / self.total if share is None else share
-            self.left = seconds * (1 - share) / share if share else None
-        if self.on_batch is not None:
-            self.on_batch(done, self.total or 0, seconds)
+            self.left = self.seconds * (1 - share) / share if share else None
         for listener in _listeners.get():
             listener.move(self)
 
@@ -57,8 +56,25 @@ class Stage:
         return f"{self.done} of {'at most ' if self.at_most else ''}{self.total} {self.unit}"
 
 
-class Listener(Protocol):
-    """Who is told; of nested stages the outer one begins first and ends last."""
+class Listener:
+    """Hears of stages; a subclass overrides what it wants to hear.
+
+    Of nested stages the outer one begins first and ends last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lognmf import fit_grid
+    >>> from lognmf.progress import Listener, listening
+    >>> class Count(Listener):
+    ...     def move(self, stage):
+    ...         if stage.unit == "fits":
+    ...             print(stage.count)
+    >>> X = np.random.default_rng(0).random((30, 8))
+    >>> with listening(Count()):
+    ...     rows = fit_grid("GNMF", X, {"lam": [0.1, 1.0]}, max_iter=5).rows
+    2 of 2 fits
+    """
 
     def begin(self, stage: Stage) -> None:
         """A stage begins."""
@@ -77,18 +93,11 @@ _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=(
 
 
 @contextmanager
-def stage(
-    name: str,
-    total: int | None = None,
-    unit: str = "",
-    *,
-    at_most: bool = False,
-    on_batch: OnBatch | None = None,
-) -> Iterator[Stage]:
-    """A stage of the work, which begins and ends here."""
-    now = Stage(name, total, unit, at_most, on_batch)
-    told = _listeners.get()
-    for listener in told:
+def stage(name: str, total: int | None = None, unit: str = "", *, at_most: bool = False) -> Iterator[Stage]:
+    """Run a stage of the work, which begins and ends here."""
+    now = Stage(name, total, unit, at_most)
+    listeners = _listeners.get()
+    for listener in listeners:
         listener.begin(now)
     try:
         yield now
@@ -96,12 +105,12 @@ def stage(
         now.failed = True
         raise
     finally:
-        for listener in told:
+        for listener in listeners:
             listener.end(now)
 
 
 def say(sentence: str) -> None:
-    """Tell a sentence."""
+    """Pass a sentence on to the listeners."""
     for listener in _listeners.get():
         listener.say(sentence)
 
@@ -116,7 +125,15 @@ def warn(sentence: str, kind: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def listening(*listeners: Listener, alone: bool = False) -> Iterator[None]:
-    """These listeners are told too, or they ``alone``."""
+    """Let these listeners hear of the work within, next to those that do already.
+
+    Parameters
+    ----------
+    *listeners : Listener
+        Called in the process and thread that enters the context.
+    alone : bool, default=False
+        Whether the listeners of before do not hear of it.
+    """
     token = _listeners.set((() if alone else _listeners.get()) + listeners)
     try:
         yield
@@ -126,7 +143,7 @@ def listening(*listeners: Listener, alone: bool = False) -> Iterator[None]:
 
 @contextmanager
 def printed(verbose: int) -> Iterator[None]:
-    """Print what is told, if ``verbose`` and if nobody prints it already."""
+    """Print the stages within, if ``verbose`` and if they are not printed already."""
     if not verbose or any(isinstance(listener, Printer) for listener in _listeners.get()):
         yield
         return
@@ -134,8 +151,8 @@ def printed(verbose: int) -> Iterator[None]:
         yield
 
 
-class Printer:
-    """Lines on stderr: how far the work is at most once per second, with ``verbose`` above 1 always."""
+class Printer(Listener):
+    """Prints lines on stderr: how far the work is, at most once per second unless ``verbose`` is above 1."""
 
     def __init__(self, verbose: int = 1) -> None:
         self.every = 1.0 if verbose == 1 else 0.0
@@ -145,19 +162,19 @@ class Printer:
         self.depth = 0
 
     def begin(self, stage: Stage) -> None:
-        """Name the stage, unless one of that name was before, or its first move will do so."""
+        """Name the stage, unless one of that name was named before, or its first move will name it."""
         self.depth += 1
         if (stage.total is None or self.depth > 1) and stage.name not in self.begun:
             self.begun.add(stage.name)
             self.say(stage.name)
 
     def move(self, stage: Stage) -> None:
-        """How far it is."""
+        """Print how far it is."""
         if time.perf_counter() - self.last >= self.every:
             self._print(stage)
 
     def end(self, stage: Stage) -> None:
-        """How far it came, unless that was the last line."""
+        """Print how far it came, unless the last line says so."""
         self.depth -= 1
         if stage.failed:
             return

@@ -10,6 +10,7 @@ from lognmf import choose_components, knn_graph
 from lognmf.grid import graph_evidence
 from lognmf.grid.held_out import draw_entries
 from lognmf.grid.recommendations import RECOMMENDATIONS
+from problems import moves
 
 
 def planted(k, seed=0, n=80, p=40, noise=0.05):
@@ -151,11 +152,11 @@ def test_held_out_entries_are_known_ones_and_differ():
 
 
 def test_progress(capsys):
-    calls = []
     began = time.perf_counter()
-    choice = choose_components(planted(2), (1, 2, 3), on_batch=lambda *a: calls.append(a[:2]), verbose=1)
+    with moves("choosing the number of parts") as seen:
+        choice = choose_components(planted(2), (1, 2, 3), verbose=1)
     assert 0 < choice.seconds < time.perf_counter() - began
-    assert calls == [(1, 3), (2, 3), (3, 3)]
+    assert seen.counts == [(1, 3), (2, 3), (3, 3)]
     told = capsys.readouterr().err
     assert "finding 5 neighbours" in told
     assert "choosing the number of parts: 3 of 3 numbers tried" in told

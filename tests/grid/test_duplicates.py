@@ -5,7 +5,7 @@ import pytest
 
 from lognmf import MODELS, fit_grid
 from lognmf.models import engine
-from problems import samples
+from problems import moves, samples
 
 
 @pytest.fixture
@@ -34,13 +34,14 @@ def test_repetitions(rng, fits, name, grid, fitted):
 
 
 def test_store_and_progress(rng, fits, tmp_path):
-    seen, X = [], samples(rng, 30, 12)
-    options = {"seeds": [0, 1], "store": tmp_path / "rows.sqlite", "on_batch": lambda *a: seen.append(a[:2])}
+    X = samples(rng, 30, 12)
+    options = {"seeds": [0, 1], "store": tmp_path / "rows.sqlite"}
     model, grid = MODELS["RLS-NMF"](3, max_iter=5, init="scaled"), {"gamma": [1.0, 2.0, 1.0], "lam": [0.1]}
     model.set_params(solver="mu", alpha=0.01, beta=0.001)
-    first = fit_grid(model, X, grid, **options)
+    with moves() as seen:
+        first = fit_grid(model, X, grid, **options)
     assert fits == [4]
-    assert seen == [(6, 6)]
+    assert seen.counts == [(6, 6)]
     assert [row["seconds"] > 0 for row in first.rows] == [True] * 4 + [False] * 2
     again = fit_grid(model, X, grid, **options)
     assert fits == [4]

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from lognmf import MODELS, fit_grid, knn_graph, metrics
 from lognmf.clustering.kmeans import kmeans
 from lognmf.grid import plan
-from problems import pattern, samples
+from problems import moves, pattern, samples
 
 GRID = {
     "NMF": {},
@@ -198,36 +198,37 @@ def test_a_device_that_is_not_there(X):
 
 
 def test_progress(X, capsys):
-    seen = []
-    fit_grid(
-        "GNMF",
-        X,
-        {"lam": [1.0, 2.0], "n_components": [2, 3]},
-        max_iter=2,
-        verbose=1,
-        on_batch=lambda *a: seen.append(a),
-    )
-    assert [(done, of) for done, of, _ in seen] == [(2, 4), (4, 4)]
+    with moves() as seen:
+        fit_grid("GNMF", X, {"lam": [1.0, 2.0], "n_components": [2, 3]}, max_iter=2, verbose=1)
+    assert seen.counts == [(2, 4), (4, 4)]
     assert "4 of 4 fits" in capsys.readouterr().err
 
 
 def test_a_store_is_written_to_after_a_few_fits(X, tmp_path):
-    seen = []
-    options = {"max_iter": 2, "on_batch": lambda *a: seen.append(a[:2])}
-    fit_grid("GNMF", X, {"lam": list(range(1, 21))}, store=tmp_path / "rows.db", **options)
-    assert seen == [(16, 20), (20, 20)]
-    seen.clear()
-    fit_grid("GNMF", X, {"lam": list(range(1, 21))}, **options)
-    assert seen == [(20, 20)]
+    grid = {"lam": list(range(1, 21))}
+    with moves() as seen:
+        fit_grid("GNMF", X, grid, store=tmp_path / "rows.db", max_iter=2)
+    assert seen.counts == [(16, 20), (20, 20)]
+    with moves() as seen:
+        fit_grid("GNMF", X, grid, max_iter=2)
+    assert seen.counts == [(20, 20)]
 
 
 PROGRAM = """
     import sys, numpy as np
     from lognmf import fit_grid
+    from lognmf.progress import Listener, listening
+
+    class Lines(Listener):
+        def move(self, stage):
+            if stage.name == "fitting the grid":
+                print(stage.done, flush=True)
+
     X = np.random.default_rng(0).random((60, 30))
     grid = {{"lam": [0.01, 0.1, 1.0, 10.0], "gamma": [0.1, 1.0], "n_components": [3, 4, 5]}}
-    fit_grid("RLS-NMF", X, grid, seeds=[0, 1], n_clusters=3, max_iter=150, tol=0, memory=16 * 90 * 5 * 8 * 4,
-             store={store!r}, on_batch=lambda *a: print(a[0], flush=True))
+    with listening(Lines()):
+        fit_grid("RLS-NMF", X, grid, seeds=[0, 1], n_clusters=3, max_iter=150, tol=0, store={store!r},
+                 memory=16 * 90 * 5 * 8 * 4)
 """
 
 

@@ -13,7 +13,7 @@ from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.grid import grid as grid_fit
 from lognmf.models import identity, validation
-from problems import samples
+from problems import moves, samples
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +131,9 @@ def test_bad_graphs_are_refused_before_any_work(digits):
     for message, W in bad.items():
         for options in ({"graph": W}, {}):
             grid = {"lam": [1.0]} if options else {"graph": [None, W]}
-            with pytest.raises(ValueError, match=message):
-                fit_grid("GNMF", digits, grid, on_batch=lambda *_: pytest.fail("work began"), **options)
+            with moves() as seen, pytest.raises(ValueError, match=message):
+                fit_grid("GNMF", digits, grid, **options)
+            assert seen.counts == []
 
 
 def test_a_result_fits_a_line(digits):

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from lognmf import MODELS, LogSparseNMF, knn_graph, metrics, normalize, tune
 from lognmf.grid.select import CRITERIA, LOOKED_AT, select
 from lognmf.grid.tune import ITERATIONS, WEIGHTS, default_grid
+from problems import moves
 
 GROUPS = np.repeat([0, 1, 2], 15)
 SMALL = {"lam": [0.1, 10.0], "alpha": [0.001, 0.1]}
@@ -132,8 +133,8 @@ def test_iterations_in_the_grid(X):
 
 
 def test_only_the_best_third_of_the_default_grid_goes_on(X):
-    told = []
-    tuned = tune(X, 3, model="GNMF", seeds=[0, 1], on_batch=lambda *done: told.append(done[:2]))
+    with moves() as seen:
+        tuned = tune(X, 3, model="GNMF", seeds=[0, 1])
     weights = {limit: {row["lam"] for row in tuned.rows if row["max_iter"] == limit} for limit in ITERATIONS}
     assert all(weights[limit] == set(WEIGHTS["lam"]) for limit in ITERATIONS if limit <= 30)
     few = [row for row in tuned.rows if row["max_iter"] <= 30]
@@ -141,7 +142,7 @@ def test_only_the_best_third_of_the_default_grid_goes_on(X):
     best = set(list(dict.fromkeys(ranked))[:2])  # of five
     assert weights[100] == weights[300] == best
     assert len(tuned.rows) == 2 * (3 * 5 + 2 * 2)
-    assert told[-1] == (50, 50)  # those left out count as done
+    assert seen.counts[-1] == (50, 50)  # those left out count as done
 
 
 def test_a_given_grid_is_fitted_in_full(X):
@@ -173,10 +174,10 @@ def test_equal_samples_leave_no_gaps_in_the_labels():
 
 
 def test_store_and_progress(X, tmp_path):
-    seen = []
     options = {"grid": SMALL, "max_iter": 5, "store": tmp_path / "rows.sqlite"}
-    first = tune(X, 3, on_batch=lambda *a: seen.append(a[:2]), **options)
-    assert seen[-1] == (12, 12)
+    with moves() as seen:
+        first = tune(X, 3, **options)
+    assert seen.counts[-1] == (12, 12)
     assert tune(X, 3, **options).rows == first.rows
 
 

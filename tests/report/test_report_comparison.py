@@ -10,15 +10,16 @@ from lognmf.cli.scaling import Preparation
 from lognmf.cli.write import Comparison, Run, write_comparison, write_results
 from lognmf.comparison import compare
 from lognmf.datasets import Dataset
+from problems import moves
 
 
 def comparison(rng, y=None, signed=False, sparse=False, image_shape=None, name="x"):
     X = rng.random((20, 6)) - (0.5 if signed else 0)
     X = sp.csr_array(X) if sparse else X
-    models = {}
     names = ["NMF", "RMNMF", "LS-NMF"]
-    hooks = {"on_done": lambda name, model: model is None or models.update({name: model})}
-    rows = compare(X, 3, y=y, models=names, max_iter=10, seeds=[5, 6], **hooks)
+    with moves("all methods") as seen:
+        rows = compare(X, 3, y=y, models=names, max_iter=10, seeds=[5, 6])
+    models = {name: model for name, model in seen.results if model is not None}
     settings = {"n_components": 3, "n_clusters": 3, "n_neighbors": 5, "seeds": [5, 6], "normalize": False}
     data = Dataset(X, y, name, name, image_shape)
     source, command = {"path": "/data/x.npy"}, "lognmf compare x.npy -k 3"

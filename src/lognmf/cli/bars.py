@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from lognmf.progress import Printer, Stage, in_words, listening
+from lognmf.progress import Listener, Printer, Stage, in_words, listening
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ def shown(console: Console) -> Iterator[None]:
         yield
 
 
-class Bars:
+class Bars(Listener):
     """A bar for every stage under way; that of the outermost stays when it is done."""
 
     def __init__(self, progress: Progress) -> None:

@@ -133,16 +133,18 @@ def _compare(
     from lognmf import comparison
     from lognmf.cli.bars import shown
     from lognmf.cli.show import announce
+    from lognmf.progress import Listener, listening
 
     fitted: dict[str, Any] = {}
 
-    def keep(name: str, model: Any) -> None:
-        if model is not None:
-            fitted.setdefault(name, model)
+    class Keep(Listener):
+        def move(self, stage: Any) -> None:
+            if stage.result is not None:
+                fitted.setdefault(stage.note, stage.result)
 
     announce(data, settings["n_components"])
-    with shown(console):
-        rows = comparison.compare(data.X, y=data.y, models=names, on_done=keep, **settings)
+    with shown(console), listening(Keep()):
+        rows = comparison.compare(data.X, y=data.y, models=names, **settings)
     failed = [row for row in rows if row.model in names and row.error is not None]
     if len(failed) == len(names):
         msg = f"No model could be fitted. {failed[0].model}: {failed[0].error}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lognmf.comparison.contest import REFERENCES, Contest, Hook, Method, label_scores
+from lognmf.comparison.contest import REFERENCES, Contest, Method, label_scores
 from lognmf.comparison.rows import SPREAD, Column, Row, filled_columns, rank
 from lognmf.grid.plan import check_seeds
 from lognmf.models import MODELS
@@ -38,8 +38,6 @@ def compare(
     init: str | None = "random",
     seeds: Sequence[int] = (0, 1, 2),
     n_neighbors: int = 5,
-    on_start: Hook = None,
-    on_done: Hook = None,
     **options: Any,
 ) -> list[Row]:
     """Fit models to the same data from the same kind of start, and score k-means on V.
@@ -71,11 +69,6 @@ def compare(
     n_neighbors : int, default=5
         Neighbours per sample in the graph of the normalised cut, which is also the graph of the
         methods that have one; at most n − 1 are used.
-    on_start : callable, optional
-        Called as ``on_start(name, estimator)`` before each fit; the estimator is None for a clustering
-        without one.
-    on_done : callable, optional
-        Called as ``on_done(name, estimator)`` after each fit, failed ones included.
     **options
         Parameters of the estimators, passed to those that have them.
 
@@ -94,6 +87,11 @@ def compare(
     --------
     lognmf.NMFClustering : Clusters without labels.
     lognmf.tune : Chooses the weights of one model.
+
+    Notes
+    -----
+    Every fit is a move of the stage "all methods" (see `lognmf.progress`), whose ``note`` is the name of the
+    method and whose ``result`` is the estimator, None for a clustering without one.
 
     Examples
     --------
@@ -119,14 +117,8 @@ def compare(
         methods += contest.references()
     rows = []
     with stage("all methods", len(methods) * len(seeds), "fits") as fits:
-
-        def done(name: str, model: Any) -> None:
-            fits.move(fits.done + 1, name)
-            if on_done is not None:
-                on_done(name, model)
-
         for method in methods:
-            rows.append(contest.row(method, seeds, on_start, done))
+            rows.append(contest.row(method, seeds, fits))
             fits.done = len(rows) * len(seeds)  # a method that fails is not tried again
     return sorted(rows, key=rank)
 

@@ -20,8 +20,7 @@ from lognmf.graph import Graphs
 from lognmf.grid.clusterer import NMFClustering
 from lognmf.models.starts import spectral_clusters
 from lognmf.models.validation import Samples, check_finite
-
-Hook = Callable[[str, Any], object] | None
+from lognmf.progress import Stage
 
 _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
 """What data can do to a model, torch's RuntimeErrors included; anything else is a bug and is raised."""
@@ -94,23 +93,20 @@ class Contest:
             **numbers,
         }
 
-    def row(self, method: Method, seeds: Sequence[int], on_start: Hook, on_done: Hook) -> Row:
-        """Means of a method over the seeds."""
+    def row(self, method: Method, seeds: Sequence[int], fits: Stage) -> Row:
+        """Means of a method over the seeds; every fit is a move of the stage ``fits``, with its estimator."""
         made, runs = method.estimator, []
         about: dict[str, Any] = {"model": method.name}
         if made is not None:
             about["class_name"] = type(made).__name__
         for seed in seeds:
             estimator = None if made is None else clone(made).set_params(random_state=seed)
-            if on_start is not None:
-                on_start(method.name, estimator)
             try:
                 runs.append(self.scores(method, estimator, seed))
             except _TROUBLES as error:
                 kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
                 about["error"] = (kind + " ".join(str(error).split())).rstrip(": ")
-            if on_done is not None:
-                on_done(method.name, estimator)
+            fits.move(fits.done + 1, method.name, result=estimator)
             if "error" in about:
                 return Row(**about)
         if made is not None:

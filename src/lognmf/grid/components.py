@@ -22,7 +22,7 @@ from lognmf.models import WeightedNMF
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import check_samples, read_samples
 from lognmf.parameters import check_choice, check_flag, check_integer, check_random_state
-from lognmf.progress import OnBatch, printed, stage
+from lognmf.progress import printed, stage
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +83,6 @@ def choose_components(
     n_folds: int = 5,
     robust: bool = True,
     random_state: Any = None,
-    on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> ComponentChoice:
     """Recommend a number of components.
@@ -119,8 +118,6 @@ def choose_components(
         and errors. None are looked for in sparse X, or if more than half of X is zero.
     random_state : int, RandomState or None, default=None
         Seed of the held-out entries and the starts.
-    on_batch : callable, optional
-        Called after every k with the number of ks done, their number, and the seconds so far.
     verbose : int, default=0
         1 prints to stderr what is being done, and how far it is, with the time left.
 
@@ -160,7 +157,7 @@ def choose_components(
     data = _check_data(X)
     ks = check_ks(ks, data.shape[0] if by in ("modularity", "eigengap") else min(data.shape))
     with printed(verbose):
-        return _chosen(data, ks, by, n_folds, robust, random_state, on_batch)
+        return _chosen(data, ks, by, n_folds, robust, random_state)
 
 
 def _chosen(
@@ -170,7 +167,6 @@ def _chosen(
     n_folds: int,
     robust: bool,
     random_state: Any,
-    on_batch: OnBatch | None,
 ) -> ComponentChoice:
     """The choice among ``ks``, all of which are possible."""
     began = time.perf_counter()
@@ -188,19 +184,17 @@ def _chosen(
             strange = outliers(X, missing, max(ks), rng) if robust else np.zeros(0, dtype=int)
         unknown = strange if missing is None else np.union1d(strange, np.flatnonzero(missing))
         held_out = draw_entries(X.shape, unknown, n_folds, rng)
-        columns |= _evidence(_path(X, held_out, unknown, ks, rng, on_batch), _variance(X, unknown))
+        columns |= _evidence(_path(X, held_out, unknown, ks, rng), _variance(X, unknown))
         n_outliers = len(strange)
     rows = _rows(columns)
     best, reason = RECOMMENDATIONS[by](rows)
     return ComponentChoice(best, reason, rows, by, n_outliers, time.perf_counter() - began)
 
 
-def _path(
-    X: Any, held_out: np.ndarray, unknown: np.ndarray, ks: list[int], rng: Any, on_batch: OnBatch | None
-) -> list[Fitted]:
+def _path(X: Any, held_out: np.ndarray, unknown: np.ndarray, ks: list[int], rng: Any) -> list[Fitted]:
     """The fits of every k, smallest first; they are made from the largest on."""
     fits = []
-    with stage("choosing the number of parts", len(ks), "numbers tried", on_batch=on_batch) as path:
+    with stage("choosing the number of parts", len(ks), "numbers tried") as path:
         for fitted in held_out_path(X, held_out, unknown, ks, rng):
             fits.append(fitted)
             # A fit of k parts costs about k, and the first one has several rounds.

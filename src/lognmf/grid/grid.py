@@ -40,7 +40,7 @@ from lognmf.models.scale import in_units
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
 from lognmf.models.weights import AUTO, fit_batch
-from lognmf.progress import OnBatch, Stage, printed, stage
+from lognmf.progress import Stage, printed, stage
 
 STORED_AT_ONCE = 16
 """Maximum number of fits between two writes to a store; more at once are not faster on a CPU."""
@@ -118,7 +118,6 @@ def fit_grid(
     memory: int | None = None,
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
-    on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> GridResult:
     """Fit every setting of a grid from every seed, as batches.
@@ -158,8 +157,6 @@ def fit_grid(
         SQLite file of finished batches. An interrupted run continues if called again with the same arguments
         and the same version of lognmf; changes to a model class of your own are not noticed. Rows that were
         changed after they were written are computed again, with a warning.
-    on_batch : callable, optional
-        Called with the number of settings done, their total, and the seconds so far.
     verbose : int, default=0
         1 prints to stderr what is being done, and how far it is, with the time left.
 
@@ -188,7 +185,7 @@ def fit_grid(
     """
     data = {"y": y, "n_clusters": n_clusters, "device": device, "dtype": dtype, "graph": graph}
     work = Grid(check_model(model, max_iter, tol), X, grid, seeds, memory=memory, store=store, **data)
-    with printed(verbose), stage("fitting the grid", len(work.pairs), "fits", on_batch=on_batch) as progress:
+    with printed(verbose), stage("fitting the grid", len(work.pairs), "fits") as progress:
         work.fit(range(len(work.pairs)), progress)
     return work.result()
 

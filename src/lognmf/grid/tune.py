@@ -22,7 +22,7 @@ from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
 from lognmf.models.identity import key_of
 from lognmf.models.weights import AUTO, OUTLIERS, usual_gamma
 from lognmf.parameters import check_choice
-from lognmf.progress import OnBatch, printed, stage
+from lognmf.progress import printed, stage
 
 WEIGHTS = {
     "alpha": (0.001, 0.01, 0.1),
@@ -101,7 +101,6 @@ def tune(
     dtype: str | None = None,
     graph: sp.csr_array | None = None,
     store: str | os.PathLike[str] | None = None,
-    on_batch: OnBatch | None = None,
     verbose: int = 0,
 ) -> Tuned:
     """Fit a model with weights chosen without labels.
@@ -133,7 +132,7 @@ def tune(
     max_iter : int, optional
         Maximum number of iterations of every fit. Default: several numbers are tried from the
         spectral start; otherwise the model's own.
-    device, dtype, graph, store, on_batch, verbose
+    device, dtype, graph, store, verbose
         As for `fit_grid`. The returned model is fitted there too.
 
     Returns
@@ -174,7 +173,7 @@ def tune(
     where: Any = {"device": device, "dtype": dtype, "graph": graph, "store": store}
     with printed(verbose):
         work = Grid(estimator, X, grid, seeds, n_clusters=n_clusters, **where)
-        with stage("fitting the grid", len(work.pairs), "fits", on_batch=on_batch) as progress:
+        with stage("fitting the grid", len(work.pairs), "fits") as progress:
             work.fit(_few_iterations(work.pairs) if few_first else range(len(work.pairs)), progress)
             if few_first:
                 work.fit(_best_third(work.pairs, work.result().rows, by), progress)
