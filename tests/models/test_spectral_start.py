@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from lognmf import MODELS, LogSparseNMF, graph, knn_graph, metrics
+from lognmf.clustering import spectral as module
 from lognmf.core import parallel
 from lognmf.models import starts
 from lognmf.models.starts import spectral
@@ -85,7 +86,7 @@ class TestEmbedding:
         scale = 1 / np.sqrt(W.sum(axis=1))
         vectors = np.linalg.eigh(scale[:, None] * W.toarray() * scale)[1][:, -k:] * scale[:, None]
         pieces = connected_components(W)[0]
-        E = starts._embedding(sp.csr_array(W), k, pieces, np.random.RandomState(0))
+        E = module._embedding(sp.csr_array(W), k, pieces, np.random.RandomState(0))
         assert E.shape == vectors.shape
         assert scipy.linalg.subspace_angles(E, vectors).max() < 1e-5
 
@@ -101,14 +102,14 @@ class TestEmbedding:
     @pytest.mark.parametrize("rows", [7, 1000])
     def test_of_many_samples_nearly(self, rng, rows, monkeypatch):
         """Filtered vectors miss little of what the leading eigenvectors keep of the walk."""
-        monkeypatch.setattr(starts, "LARGE", 10)
-        monkeypatch.setattr(starts, "ROWS", rows)
+        monkeypatch.setattr(module, "LARGE", 10)
+        monkeypatch.setattr(module, "ROWS", rows)
         groups = knn_graph(unequal(rng, (150, 100, 100, 50))[0], 5)
         for W, k in ((self.connected(rng), 4), (self.in_pieces(rng), 5), (groups, 4), (self.chain(400), 3)):
             degree = W.sum(axis=1)
             walk = (W / np.sqrt(degree)).T / np.sqrt(degree)
             values = np.linalg.eigvalsh(walk.toarray())[-k:]
-            E = starts._embedding(sp.csr_array(W), k, connected_components(W)[0], np.random.RandomState(0))
+            E = module._embedding(sp.csr_array(W), k, connected_components(W)[0], np.random.RandomState(0))
             Q = np.linalg.qr(E * np.sqrt(degree)[:, None])[0]
             assert Q.shape == (W.shape[0], k)
             assert values.sum() - np.trace(Q.T @ (walk @ Q)) < 0.01
@@ -116,21 +117,21 @@ class TestEmbedding:
     def test_of_many_samples_on_tensors(self, rng, monkeypatch):
         """As on a GPU: the same vectors but for rounding."""
         torch = pytest.importorskip("torch", reason="torch is an extra")
-        monkeypatch.setattr(starts, "LARGE", 10)
+        monkeypatch.setattr(module, "LARGE", 10)
         W, pattern = self.connected(rng), torch.zeros(1, dtype=torch.float64)
-        here, there = (starts._embedding(W, 4, 1, np.random.RandomState(0), p) for p in (None, pattern))
+        here, there = (module._embedding(W, 4, 1, np.random.RandomState(0), p) for p in (None, pattern))
         np.testing.assert_allclose(
             np.linalg.svd(np.linalg.qr(here)[0].T @ np.linalg.qr(there)[0])[1], 1, atol=1e-4
         )
 
     def test_of_many_samples_whatever_the_threads(self, rng, monkeypatch):
-        monkeypatch.setattr(starts, "LARGE", 10)
-        monkeypatch.setattr(starts, "ROWS", 16)
+        monkeypatch.setattr(module, "LARGE", 10)
+        monkeypatch.setattr(module, "ROWS", 16)
         W, found = self.connected(rng), []
         for threads in (1, 3):
             monkeypatch.setattr(parallel, "own_threads", lambda threads=threads: threads)
             parallel._workers.cache_clear()
-            found.append(starts._embedding(W, 4, 1, np.random.RandomState(0)))
+            found.append(module._embedding(W, 4, 1, np.random.RandomState(0)))
         parallel._workers.cache_clear()
         np.testing.assert_array_equal(*found)
 
@@ -139,8 +140,8 @@ class TestEmbedding:
         self.assert_leading(sp.block_diag([self.chain(300), self.chain(200)], format="csr"), 6)
 
     def test_what_does_not_converge_gives_what_it_has(self, rng, monkeypatch):
-        monkeypatch.setattr(starts, "RESTARTS", 1)
-        E = starts._embedding(self.chain(3000), 40, 1, np.random.RandomState(0))
+        monkeypatch.setattr(module, "RESTARTS", 1)
+        E = module._embedding(self.chain(3000), 40, 1, np.random.RandomState(0))
         assert E.shape[1] <= 40
         assert np.isfinite(E).all()
 
@@ -209,9 +210,9 @@ def test_a_tiny_piece_joins_no_cluster_without_samples(form, rng, monkeypatch):
     """Means of such clusters would lie at the origin, next to a small sample."""
     X = np.concatenate([5 + rng.random((20, 3)), 9 + rng.random((20, 3)), np.full((1, 3), 0.1)])
     found = np.repeat([0, 2], 20)
-    monkeypatch.setattr(starts, "spectral_clusters", lambda *_: found)
+    monkeypatch.setattr(module, "spectral_clusters", lambda *_: found)
     tiny, rng = np.arange(41) == 40, np.random.RandomState(0)
-    labels = starts._with_tiny_pieces(form(X), 4, rng, sp.csr_array((41, 41)), tiny, 10)
+    labels = module._with_tiny_pieces(form(X), 4, rng, sp.csr_array((41, 41)), tiny, 10)
     assert labels.tolist() == [*found, 0]
 
 
@@ -220,11 +221,11 @@ def test_a_tiny_piece_joins_no_cluster_without_samples(form, rng, monkeypatch):
 )
 def test_which_eigenvectors_are_sought_by_an_inverse(pieces, large, inverted, rng, monkeypatch):
     """Those of a graph in pieces: plain iterations find them by luck. Those of a large graph are filtered."""
-    sought, eigsh = [], starts.eigsh
-    monkeypatch.setattr(starts, "LARGE", large)
-    monkeypatch.setattr(starts, "eigsh", lambda **how: sought.append("sigma" in how) or eigsh(**how))
+    sought, eigsh = [], module.eigsh
+    monkeypatch.setattr(module, "LARGE", large)
+    monkeypatch.setattr(module, "eigsh", lambda **how: sought.append("sigma" in how) or eigsh(**how))
     W = sp.block_diag([knn_graph(rng.random((60 // pieces, 4)), 8) for _ in range(pieces)], format="csr")
-    starts._embedding(W, 3, pieces, np.random.RandomState(0))
+    module._embedding(W, 3, pieces, np.random.RandomState(0))
     assert sought == inverted
 
 
@@ -320,10 +321,10 @@ def test_a_given_graph_is_what_the_start_clusters(rng):
 def test_many_samples_on_a_gpu(rng, monkeypatch):
     """The branch that a GPU takes, on a CPU: our own k-means on the device finds the same groups."""
     torch = pytest.importorskip("torch", reason="torch is an extra")
-    monkeypatch.setattr(starts, "LARGE", 10)
-    monkeypatch.setattr(starts, "on_gpu", lambda _: True)
+    monkeypatch.setattr(module, "LARGE", 10)
+    monkeypatch.setattr(module, "on_gpu", lambda _: True)
     X, groups = unequal(rng)
-    labels = starts.spectral_clusters(torch.as_tensor(X), 4, np.random.RandomState(0), knn_graph(X, 5))
+    labels = module.spectral_clusters(torch.as_tensor(X), 4, np.random.RandomState(0), knn_graph(X, 5))
     assert metrics.clustering_accuracy(groups, labels) == 1.0
     U, V = spectral(torch.as_tensor(X), 4, np.random.RandomState(0), knn_graph(X, 5))
     assert (U > 0).all()
@@ -334,5 +335,5 @@ def test_where_hardly_any_sample_has_a_neighbour(rng):
     """As many samples as clusters in pieces that are not tiny are too few to tell clusters apart."""
     W = sp.lil_array((60, 60))
     W[:3, :3] = 1 - np.eye(3)
-    labels = starts.spectral_clusters(rng.random((60, 4)), 3, np.random.RandomState(0), sp.csr_array(W))
+    labels = module.spectral_clusters(rng.random((60, 4)), 3, np.random.RandomState(0), sp.csr_array(W))
     assert len(set(labels[:3])) == 1

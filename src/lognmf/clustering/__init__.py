@@ -1,7 +1,6 @@
-"""Clusters from codes: k-means, and scores of clusterings."""
+"""Clusters of samples: k-means, spectral clustering, and scores of clusterings."""
 
-from lognmf.clustering.kmeans import cluster
-from lognmf.clustering.numbering import main_parts, numbered_by_parts
-from lognmf.clustering.spectral import spectral_clustering
+from lognmf.clustering.kmeans import cluster, main_parts, numbered_by_parts
+from lognmf.clustering.spectral import spectral_clustering, spectral_clusters
 
-__all__ = ["cluster", "main_parts", "numbered_by_parts", "spectral_clustering"]
+__all__ = ["cluster", "main_parts", "numbered_by_parts", "spectral_clustering", "spectral_clusters"]

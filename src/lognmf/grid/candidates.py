@@ -17,12 +17,13 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from lognmf.clustering import cluster, scores
+from lognmf.clustering.spectral import TINY_PIECE, spectral_clusters
 from lognmf.core.arrays import Matrix, is_torch
 from lognmf.core.matrices import stored_values
 from lognmf.core.parallel import limited
 from lognmf.core.starts import krylov_svd
 from lognmf.graph import Graphs
-from lognmf.models.starts import NEIGHBOURS, TINY_PIECE, near_clusters, spectral_clusters
+from lognmf.models.starts import NEIGHBOURS, near_clusters
 from lognmf.models.validation import Samples
 from lognmf.models.weights import usual_gamma
 from lognmf.neighbours import distinct_rows

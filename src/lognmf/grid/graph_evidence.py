@@ -13,13 +13,13 @@ from sklearn.metrics import pairwise_distances, silhouette_score
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering.kmeans import cluster
+from lognmf.clustering.spectral import LARGE, filtered_vectors
 from lognmf.core.arrays import Matrix
 from lognmf.core.data import divided
 from lognmf.core.matrices import on_cpu, rows_of
 from lognmf.core.parallel import limited
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.metrics import modularity
-from lognmf.models.starts import LARGE, filtered_vectors
 
 DENSE = 2000
 """Number of samples up to which all eigenvalues are found at once, which never fails."""

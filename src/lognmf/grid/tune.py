@@ -13,8 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from lognmf.clustering.kmeans import kmeans
-from lognmf.clustering.numbering import numbered_by_parts
+from lognmf.clustering.kmeans import kmeans, numbered_by_parts
 from lognmf.core.arrays import to_numpy
 from lognmf.grid.grid import Grid
 from lognmf.grid.plan import Pair, check_model
