@@ -4,7 +4,6 @@ from importlib.util import find_spec
 
 import pytest
 
-from lognmf.paper import reproduce
 from lognmf.paper import tables as paper
 from lognmf.paper.methods import WEIGHTS
 from lognmf.paper.spec import PRESETS, Data, Preset
@@ -53,7 +52,6 @@ def test_what_is_left_and_what_failed(run, here, monkeypatch):
         msg = "out of paper"
         raise OSError(msg)
 
-    monkeypatch.setitem(reproduce.compute.__globals__, "place", lambda *_: None)
     monkeypatch.setattr("lognmf.paper.work.WORK", {"grid": broken, "curve": broken})
     code, out, err = run(*FAST, "--out", "r", "--no-page")
     assert code == 1

@@ -29,15 +29,13 @@ SCOPE = Scope(TINY, DIGITS)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("reproduction") / "out"
-    told = []
     options = {"preset": "tiny", "data": DIGITS, "executor": "inline", "command": "lognmf reproduce <all>"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PRESETS, "tiny", TINY)
         blank = dict.fromkeys(DRAW, lambda *_: {"": Figure(figsize=(1, 1))})  # saving takes its time
         patch.setattr("lognmf.paper.figures.DRAW", blank | {"fig-reconstruction": DRAW["fig-reconstruction"]})
-        report = reproduce(["all"], out, say=told.append, **options)
+        report = reproduce(["all"], out, verbose=0, **options)
     assert (report.failed, report.left) == (0, 0)
-    assert any(line.startswith("grids: ") for line in told)
     return out
 
 
@@ -171,18 +169,15 @@ def test_the_document(folder):
 
 def test_a_second_call_computes_nothing(folder, tiny, monkeypatch):
     monkeypatch.setattr("lognmf.paper.run.perform", lambda _: pytest.fail("done again"))
-    report = reproduce(
-        ["table1"], folder, preset="tiny", data=DIGITS, executor="inline", pages=False, say=lambda _: None
-    )
+    report = reproduce(["table1"], folder, preset="tiny", data=DIGITS, executor="inline", pages=False)
     assert (report.done, report.failed, report.left) == (0, 0, 0)
 
 
-def test_parts_merge_into_the_whole(folder, tmp_path, tiny):
-    told = []
-    options = {"preset": "tiny", "data": DIGITS, "executor": "inline", "say": told.append}
+def test_parts_merge_into_the_whole(folder, tmp_path, tiny, capsys):
+    options = {"preset": "tiny", "data": DIGITS, "executor": "inline"}
     report = reproduce(["table1"], tmp_path / "other", merge=[folder / STORE], fit=False, **options)
     assert report.done == 0
-    assert "rows taken over" in told[0]
+    assert "rows taken over" in capsys.readouterr().err
     same = [(where / "tables" / "table1.csv").read_text() for where in (folder, tmp_path / "other")]
     assert same[0] == same[1]
 
@@ -192,12 +187,12 @@ def test_an_empty_store_gives_a_page_too(tmp_path, tiny):
         "tables",
         *(name for name in FIGURES if name not in ("fig-data", "fig-removed", "fig-gaussian")),
     ]
-    reproduce(nothing, tmp_path / "out", preset="tiny", data=DIGITS, fit=False, say=lambda _: None)
+    reproduce(nothing, tmp_path / "out", preset="tiny", data=DIGITS, fit=False)
     assert "Table 1" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_limit_leaves_the_rest(tmp_path, tiny):
-    options = {"preset": "tiny", "data": DIGITS, "executor": "inline", "say": lambda _: None, "pages": False}
+    options = {"preset": "tiny", "data": DIGITS, "executor": "inline", "pages": False}
     report = reproduce(["table1"], tmp_path / "out", limit=-1.0, **options)
     assert report.done == 0
     assert report.left >= len(plan(["table1"], SCOPE))
@@ -251,17 +246,3 @@ def test_what_stands_where_results_belong_is_refused(tmp_path, name, kind):
     (tmp_path / name).mkdir() if kind == "folder" else (tmp_path / name).touch()
     with pytest.raises(FileExistsError, match=rf"{name} is a {kind}, and in the way"):
         check_out(tmp_path)
-
-
-def test_rows_of_another_version(tmp_path, monkeypatch):
-    monkeypatch.setitem(PRESETS, "tiny", Preset(dict.fromkeys(WEIGHTS, (0.1,)), 2, seeds=(1, 2)))
-    said = []
-    options = {"preset": "tiny", "data": {"ORL": Data("digits", 25)}, "executor": "inline", "pages": False}
-    with monkeypatch.context() as patch:
-        patch.setattr("lognmf.paper.work.code_version", lambda: "0.0.9+old")
-        reproduce(["table5"], tmp_path, **options)
-    old = sum(map(len, StudyStore(tmp_path / STORE, any_version=True).done().values()))
-    assert reproduce(["table5"], tmp_path, fit=False, any_version=True, say=said.append, **options).done == 0
-    assert f"{old} results are of other versions of lognmf ({old} of 0.0.9+old" in said[-1]
-    assert reproduce(["table5"], tmp_path, say=said.append, **options).done >= old
-    assert any("--any-version" in sentence for sentence in said)

@@ -13,13 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lognmf import datasets
 from lognmf.paper import work
 from lognmf.paper.methods import PINNED
-from lognmf.paper.run import EXECUTORS, compute, merged, missing, outlook
-from lognmf.paper.samples import prepare
-from lognmf.paper.spec import CLEAN, Data, Noise, cell
+from lognmf.paper.run import EXECUTORS, _size, compute, cpu_seconds, merged, missing, outlook
+from lognmf.paper.spec import CLEAN, PRESETS, Data, Noise, cell, paper_cell
 from lognmf.paper.store import StudyStore
-from lognmf.progress import in_words
+from lognmf.paper.tables import DATASETS
+from lognmf.paper.work import prepare, size
+from lognmf.progress import listening
 
 DATA = Data("digits", 40)
 LOOP = {"max_iter": 8, "tol": 0.0}
@@ -68,8 +70,7 @@ def test_a_followed_fit_is_a_fit(whole):
     single = RobustLogSparseNMF(samples.classes, **options).fit(samples.X)
     np.testing.assert_allclose(row["objectives"], single.history_["objective"])
     assert row["iterations"] == list(single.history_["iteration"])
-    assert [look["iteration"] for look in row["sparseness"]] == [0, 8]
-    arrays = work.unpack(whole.arrays(CELLS[-1])[0])
+    (arrays,) = whole.arrays(CELLS[-1])
     np.testing.assert_allclose(arrays["V"], single.embedding_, rtol=1e-5)
     np.testing.assert_allclose(arrays["share"], single.outlier_share_, rtol=1e-5, atol=1e-6)
 
@@ -89,12 +90,28 @@ def test_nothing_is_done_twice(whole, monkeypatch):
 
 def test_processes_give_the_same_rows(whole, tmp_path):
     store = StudyStore(tmp_path / "study.db")
-    seen = []
-    compute(CELLS, store, executor="processes", jobs=2, on_piece=seen.append)
+    listener = Listener()
+    with listening(listener):
+        compute(CELLS, store, executor="processes", jobs=2)
     assert rows(store) == rows(whole)
-    assert [p.done for p in seen] == list(range(1, 10))
-    assert seen[-1].total == 9
-    assert seen[-1].left == 0
+    assert listener.seen == [(done, 9) for done in range(1, 10)]
+    assert listener.left == pytest.approx(0, abs=1e-6)
+
+
+class Listener:
+    """Remembers how far the work was."""
+
+    def __init__(self):
+        self.seen, self.left = [], None
+
+    def move(self, stage):
+        self.seen.append((stage.done, stage.total))
+        self.left = stage.left
+
+    def begin(self, stage):
+        pass
+
+    end = say = begin
 
 
 def _study(path):
@@ -102,14 +119,14 @@ def _study(path):
 
 
 def test_killed_at_any_moment_and_resumed(whole, tmp_path):
-    """Kill -9 at 20 random moments, each in a fresh store, then resume: the rows are those of a whole run."""
+    """Kill -9 at random moments, each in a fresh store, then resume: the rows are those of a whole run."""
     # What is measured is a fork of this process, so that no import is waited for.
     fork = multiprocessing.get_context("fork")
     start = time.perf_counter()
     _study(tmp_path / "timed.db")
     usual = time.perf_counter() - start
     rng, cut = random.Random(0), 0
-    for moment in range(20):
+    for moment in range(6):
         path = tmp_path / f"{moment}.db"
         process = fork.Process(target=_study, args=(path,))
         process.start()
@@ -131,7 +148,7 @@ PROGRAM = """
     if __name__ == "__main__":
         options = {{"max_iter": 20_000, "tol": 0.0}}
         slow = cell(Data("digits", 200), CLEAN, "RMNMF", options=options, seeds=(0, 1))
-        compute([slow], StudyStore({path!r}), jobs=2, on_piece=print)
+        compute([slow], StudyStore({path!r}), jobs=2)
 """
 
 
@@ -247,9 +264,6 @@ def _count(first, last):
 def test_the_order_and_the_outlook(whole, tmp_path):
     todo = missing(CELLS, StudyStore(tmp_path / "study.db"))
     assert outlook(todo, None, 2) < outlook(todo, None, 1)
-    assert in_words(30) == "30 s"
-    assert in_words(600) == "10 min"
-    assert in_words(36000) == "10.0 h"
 
 
 def test_bad_arguments(tmp_path):
@@ -284,3 +298,14 @@ def test_without_dask(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"needs Dask: run pip install \"lognmf\[dask\]\""):
         compute(CELLS, StudyStore(tmp_path / "study.db"), executor="dask")
+
+
+def test_an_estimate_reads_no_file(monkeypatch):
+    monkeypatch.setattr(datasets, "load", lambda *_, **__: pytest.fail("loaded"))
+    for data in DATASETS.values():
+        assert cpu_seconds(paper_cell(data, CLEAN, "LS-NMF", PRESETS["paper"])) > 0
+
+
+def test_the_registry_has_the_sizes_of_the_files(data_home):
+    for data in (DATASETS["Yale"], DATASETS["Semeion"], Data("digits", 25)):
+        assert _size(data) == size(data)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -56,9 +54,6 @@ def reproduce(
     merge: Annotated[
         list[Path] | None, option("Run", metavar="FILE", help="Copy the rows of another run's study.db.")
     ] = None,
-    any_version: Annotated[
-        bool, option("Run", "--any-version", help="Use rows that other versions of lognmf computed, too.")
-    ] = False,
     fit: Annotated[bool, option("Run", "--fit/--no-fit", help="Compute what is missing.")] = True,
     page: Annotated[
         bool, option("Results", "--page/--no-page", help="Write tables, figures and the page.")
@@ -75,10 +70,10 @@ def reproduce(
     machines and be merged.
     """
     with interruptible(f"interrupted; what is done is kept in {out}: run the command again to go on"):
+        from lognmf.cli.bars import shown
         from lognmf.paper import reproduce as study
 
-        console = Console(stderr=True)
-        with worded(ValueError, OSError, MemoryError, ImportError), _progress(console) as on_piece:
+        with worded(ValueError, OSError, MemoryError, ImportError), shown(Console(stderr=True)):
             report = study.reproduce(
                 what or ["all"],
                 out,
@@ -89,13 +84,11 @@ def reproduce(
                 jobs=jobs,
                 limit=time_limit,
                 merge=merge or (),
-                any_version=any_version,
                 force=force,
                 fit=fit,
                 pages=page,
                 command=context.obj.command,
-                say=lambda sentence: console.print(sentence, highlight=False, markup=False, soft_wrap=True),
-                on_piece=on_piece,
+                verbose=0,
             )
     if report.left:
         typer.echo(f"{report.left} pieces are left: run the command again to go on.")
@@ -103,31 +96,3 @@ def reproduce(
         typer.echo(f"{report.failed} pieces failed: run the command again to try them again.")
         raise typer.Exit(1)
     typer.echo(f"Results are in {out}")
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[Any], None] | None]:
-    """Show how far a study is; yields the ``on_piece`` of `reproduce`, None without a screen."""
-    if not console.is_terminal:
-        yield None
-        return
-    from lognmf.cli.bars import bars
-    from lognmf.progress import in_words
-
-    with bars(console) as progress:
-        task = progress.add_task("", total=None, count="", left="")
-
-        def on_piece(done: Any) -> None:
-            cell = done.piece.cell
-            if done.outcome.error is not None:
-                console.print(f"failed: {cell.model} on {cell.data.name}: {done.outcome.error}", markup=False)
-            progress.update(
-                task,
-                description=f"{cell.model} on {cell.data.name}",
-                completed=done.done,
-                total=done.total,
-                count=f"{done.done} of {done.total} pieces",
-                left=f"{in_words(done.left)} left",
-            )
-
-        yield on_piece

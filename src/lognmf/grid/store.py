@@ -68,12 +68,18 @@ class Store:
         with opened(self.path) as file:
             file.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", lines)
 
-    def values(self) -> dict[str, Any]:
-        """The values by key, in the order of writing; a warning names entries that were damaged."""
-        query = "SELECT key, version, value, arrays, checksum FROM entries WHERE version = ? ORDER BY rowid"
+    def values(self, prefix: str = "") -> dict[str, Any]:
+        """The values whose keys begin with ``prefix``, by key and in the order of writing.
+
+        A warning names entries that were damaged.
+        """
+        query = """
+            SELECT key, version, value, arrays, checksum FROM entries
+            WHERE version = ? AND key >= ? AND key < ? ORDER BY rowid
+        """
         values, damaged = {}, []
         with opened(self.path) as file:
-            for *line, check in file.execute(query, (package_version(),)):
+            for *line, check in file.execute(query, (package_version(), prefix, f"{prefix}\U0010ffff")):
                 if check == checksum(self._about, *line):
                     values[line[0]] = json.loads(line[2])
                 else:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lognmf import plots
-from lognmf.models import MODELS
 from lognmf.paper import drawings
-from lognmf.paper.methods import OURS
-from lognmf.paper.samples import prepare
+from lognmf.paper.methods import OURS, weights
 from lognmf.paper.spec import CLEAN, Cell, best
 from lognmf.paper.store import StudyStore
 from lognmf.paper.tables import GAUSSIAN, REMOVED, PaperFigure, Scope
-from lognmf.paper.work import unpack
+from lognmf.paper.work import prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +68,7 @@ def _noise(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
 
 def _near_best(figure: PaperFigure, free: tuple[str, ...], scope: Scope, store: StudyStore) -> dict[str, Any]:
     """By data set, the rows of RLS-NMF that differ from the best one in the free weights only."""
-    fixed = [weight for weight in MODELS["RLS-NMF"]._weights if weight not in free]
+    fixed = [weight for weight in weights("RLS-NMF") if weight not in free]
     sets = {}
     for name in figure.inside(scope):
         rows = store.rows(figure.grid(name, "RLS-NMF", scope))
@@ -92,19 +90,19 @@ def _alpha_beta(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawing
 
 def _followed(
     figure: PaperFigure, scope: Scope, store: StudyStore, read: Callable[[Cell], list[Any]]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, list[Any]]]:
     """What was stored of the followed fits, by data set and model: their rows, or their arrays."""
-    by_set: dict[str, dict[str, Any]] = {}
+    by_set: dict[str, dict[str, list[Any]]] = {}
     for name, model, cell in figure.then(scope, store):
         if stored := read(cell):
-            by_set.setdefault(name, {})[model] = stored[0]
+            by_set.setdefault(name, {})[model] = stored
     return by_set
 
 
 def _histories(figure: PaperFigure, scope: Scope, store: StudyStore) -> dict[str, dict[str, Any]]:
     """The objectives of the followed fits, named as in ``history_``, by data set and model."""
     return {
-        name: {m: {"iteration": r["iterations"], "objective": r["objectives"]} for m, r in rows.items()}
+        name: {m: {"iteration": r["iterations"], "objective": r["objectives"]} for m, (r,) in rows.items()}
         for name, rows in _followed(figure, scope, store, store.rows).items()
     }
 
@@ -127,30 +125,29 @@ def _rates(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
 def _time(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Seconds of the fits."""
     by_set = _followed(figure, scope, store, store.rows)
-    seconds = {n: {m: row["seconds"] for m, row in rows.items()} for n, rows in by_set.items()}
+    seconds = {n: {m: row["seconds"] for m, (row,) in rows.items()} for n, rows in by_set.items()}
     return _one(drawings.fit_times, seconds)
 
 
 def _sparseness(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:
     """Sparseness along the fits with either penalty."""
-    names = {"iteration": "iteration", "sparseness_U": "U", "sparseness_V": "V"}
+    columns = {"iteration": "max_iter", "sparseness_U": "sparseness_U", "sparseness_V": "sparseness_V"}
     curves = {
         name: {
-            penalty: {to: np.array([look[key] for look in row["sparseness"]]) for to, key in names.items()}
-            for penalty, row in rows.items()
+            penalty: {to: [row[column] for row in fits] for to, column in columns.items()}
+            for penalty, fits in by_penalty.items()
         }
-        for name, rows in _followed(figure, scope, store, store.rows).items()
+        for name, by_penalty in _followed(figure, scope, store, store.rows).items()
     }
     return _one(drawings.sparseness_curves, curves)
 
 
 def _factors(figure: PaperFigure, scope: Scope, store: StudyStore) -> Iterator[tuple[str, Any, Any, Any]]:
     """Data sets of pictures with samples, shape, and the arrays of the followed fits by model."""
-    for name, blobs in _followed(figure, scope, store, store.arrays).items():
+    for name, stored in _followed(figure, scope, store, store.arrays).items():
         samples = prepare(scope.data[name], CLEAN)
         if samples.image_shape is not None:
-            models = {model: unpack(blob) for model, blob in blobs.items()}
-            yield name, samples.X, samples.image_shape, models
+            yield name, samples.X, samples.image_shape, {model: arrays for model, (arrays,) in stored.items()}
 
 
 def _basis(figure: PaperFigure, scope: Scope, store: StudyStore) -> Drawings:

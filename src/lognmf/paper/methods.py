@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lognmf.clustering import cluster, spectral_clustering
-from lognmf.models import MODELS
+from lognmf import MODELS, cluster
 
 if TYPE_CHECKING:
-    from lognmf.paper.samples import Samples
     from lognmf.paper.spec import Noise
+    from lognmf.paper.work import Samples
 
 METHODS = ("NMF", "GNMF", "RMNMF", "WNMF", "CNMF", "ONMF", "Semi-NMF", "LS-NMF", "RLS-NMF")
 """The columns of the paper's tables, in its order: names in `MODELS`, which may hold more."""
@@ -39,6 +39,12 @@ PAPER_OPTIONS: dict[str, dict[str, Any]] = {
 }
 """Starts in the paper's protocol: uniform on [0, 1); the other four use k-means, their default."""
 
+
+def weights(model: str) -> tuple[str, ...]:
+    """The weights that a model has."""
+    return tuple(name for name in WEIGHTS if name in MODELS[model]().get_params())
+
+
 _IRRELEVANT = ("n_components", "random_state", "verbose")
 """Parameters that a cell gives elsewhere, or that change no result."""
 
@@ -59,8 +65,15 @@ def _kmeans(samples: Samples, seed: int) -> np.ndarray:
 
 
 def _spectral(samples: Samples, seed: int) -> np.ndarray:
-    """Spectral clustering of the graph that the models use."""
-    return spectral_clustering(samples.W, samples.classes, seed)
+    """scikit-learn's spectral clustering of the graph that the models use."""
+    from sklearn.cluster import SpectralClustering
+
+    model = SpectralClustering(samples.classes, affinity="precomputed", random_state=seed, n_init=10)
+    with warnings.catch_warnings():
+        # In a disconnected graph each connected component is a cluster, or a union of some.
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        warnings.filterwarnings("ignore", message="Number of distinct clusters")
+        return model.fit_predict(samples.W)
 
 
 RIVALS: dict[str, Callable[[Samples, int], np.ndarray]] = {
@@ -91,7 +104,7 @@ class Contestant:
 
 
 CONTESTANTS = {
-    **{name: Contestant(name, chosen="lam" if "lam" in MODELS[name]._weights else "") for name in METHODS},
+    **{name: Contestant(name, chosen="lam" if "lam" in weights(name) else "") for name in METHODS},
     **{name: Contestant(name) for name in RIVALS},
     "WNMF, mask": Contestant("WNMF", {"mask": True}),
     **{f"{name}, all": Contestant(name, {"init": "random"}, "all") for name in OURS},

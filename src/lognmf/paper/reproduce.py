@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lognmf.paper.run import (
-    Progress,
     Report,
     check_resources,
     compute,
@@ -18,12 +16,12 @@ from lognmf.paper.run import (
     missing,
     outlook,
 )
-from lognmf.paper.samples import size
 from lognmf.paper.spec import PRESETS, Cell, Data
-from lognmf.paper.store import StudyStore, existing_store
+from lognmf.paper.store import StudyStore
 from lognmf.paper.tables import DATASETS, Scope, targets
+from lognmf.paper.work import size
 from lognmf.parameters import check_choice
-from lognmf.progress import in_words
+from lognmf.progress import in_words, printed, say
 
 STORE = "study.db"
 """The file of all rows in a result folder."""
@@ -31,12 +29,6 @@ STORE = "study.db"
 FILES = (STORE, "index.html", "index.md", "run.json", "rows.parquet")
 FOLDERS = ("tables", "figures")
 """All that a result folder holds."""
-
-_SAY_EVERY = 5.0
-"""Seconds between lines about the progress."""
-
-Say = Callable[[str], object]
-"""Receives sentences about what is being done."""
 
 
 def reproduce(
@@ -50,13 +42,11 @@ def reproduce(
     jobs: int | None = None,
     limit: float | None = None,
     merge: Sequence[str | os.PathLike[str]] = (),
-    any_version: bool = False,
     force: bool = False,
     fit: bool = True,
     pages: bool = True,
     command: str = "",
-    say: Say | None = None,
-    on_piece: Callable[[Progress], object] | None = None,
+    verbose: int = 1,
 ) -> Report:
     """Rebuild tables and figures of the paper next to its numbers.
 
@@ -81,8 +71,6 @@ def reproduce(
         Seconds after which no further fit is started; tables and figures are written after that.
     merge : sequence of paths
         Stores of other runs whose rows are copied first.
-    any_version : bool, default=False
-        Whether to use rows that other versions of lognmf, or other states of its code, computed.
     force : bool, default=False
         Whether to delete the rows of an existing run first.
     fit : bool, default=True
@@ -91,10 +79,8 @@ def reproduce(
         Whether to write tables, figures and the page; otherwise only rows.
     command : str, default=""
         The command that was run, for the page.
-    say : callable, optional
-        Called with sentences about what is being done; default prints them to stderr.
-    on_piece : callable, optional
-        Called with a `Progress` after every piece; default prints a line every few seconds.
+    verbose : int, default=1
+        Whether to print to stderr what is being done, about once a second.
 
     Returns
     -------
@@ -103,7 +89,6 @@ def reproduce(
     check_choice("preset", preset, PRESETS)
     wanted = targets(what)
     scope = Scope(PRESETS[preset], _chosen(data))
-    say = _print if say is None else say
     if not any(target.inside(scope) for target in wanted):
         msg = (
             f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
@@ -115,39 +100,37 @@ def reproduce(
         size(chosen)  # refuses data that cannot be loaded before any work
     folder = check_out(out)
     for other in merge:
-        for remark in existing_store(other, any_version=any_version).remarks():
-            say(remark)
+        if not Path(other).is_file():
+            msg = f"{other} is not there: give the study.db of another run."
+            raise ValueError(msg)
         if force and Path(other).resolve() == (folder / STORE).resolve():
             msg = f"{other} is to be merged and, by --force, to be deleted: leave out one of them."
             raise ValueError(msg)
     folder.mkdir(parents=True, exist_ok=True)
     if force:
         _delete_rows(folder)
-    store = StudyStore(folder / STORE, any_version=any_version)
-    for other in merge:
-        say(f"{store.merge(other)} rows taken over from {other}")
-    for remark in store.remarks():
-        say(remark)
+    store = StudyStore(folder / STORE)
     start = time.perf_counter()
     reports = []
-    for stage in ("grids", "chosen settings") if fit else ():
-        cells = plan(what, scope, None if stage == "grids" else store)
-        left = None if limit is None else limit - (time.perf_counter() - start)
-        todo = missing(cells, store)
-        if todo and (left is None or left > 0):
-            say(_forecast(stage, todo, device, jobs))
-        options: Any = {"executor": executor, "jobs": jobs, "device": device, "limit": left}
-        reports.append(compute(cells, store, **options, on_piece=on_piece or _Lines(say)))
-    done, failed, not_done = (sum(getattr(r, name) for r in reports) for name in ("done", "failed", "left"))
-    report = Report(done, failed, not_done, time.perf_counter() - start)
-    for spec, error in store.failures()[:5]:
-        say(f"failed: {spec['model']} on {spec['data']['name']}: {error}")
-    if pages:
-        from lognmf.paper.outputs import write_outputs
+    with printed(verbose):
+        for other in merge:
+            say(f"{store.merge(other)} rows taken over from {other}")
+        store.check()
+        for name in ("grids", "chosen settings") if fit else ():
+            cells = plan(what, scope, None if name == "grids" else store)
+            left = None if limit is None else limit - (time.perf_counter() - start)
+            todo = missing(cells, store)
+            if todo and (left is None or left > 0):
+                say(_forecast(name, todo, device, jobs))
+            options: Any = {"executor": executor, "jobs": jobs, "device": device, "limit": left}
+            reports.append(compute(cells, store, **options, name=name))
+        done, failed, not_done = (sum(getattr(r, key) for r in reports) for key in ("done", "failed", "left"))
+        if pages:
+            from lognmf.paper.outputs import write_outputs
 
-        write_outputs(folder, wanted, scope, store, preset=preset, command=command)
-        say(f"The page is {folder / 'index.html'}")
-    return report
+            write_outputs(folder, wanted, scope, store, preset=preset, command=command)
+            say(f"The page is {folder / 'index.html'}")
+    return Report(done, failed, not_done, time.perf_counter() - start)
 
 
 def check_out(out: str | os.PathLike[str]) -> Path:
@@ -208,23 +191,3 @@ def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int) -> 
     where = f"{device} and {where}" if device else where
     fits = sum(piece.fits for piece in todo)
     return f"{name}: {fits} fits in {len(todo)} pieces on {where}, about {in_words(seconds)}"
-
-
-class _Lines:
-    """Says every few seconds what was done and how much time is left, and every failure at once."""
-
-    def __init__(self, say: Say) -> None:
-        self.say, self.last = say, 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        failed = progress.outcome.error is not None
-        if not failed and progress.seconds - self.last < _SAY_EVERY and progress.done < progress.total:
-            return
-        self.last = progress.seconds
-        cell = progress.piece.cell
-        state = f"failed: {progress.outcome.error}" if failed else f"{in_words(progress.left)} left"
-        self.say(f"{progress.done} of {progress.total}, {cell.model} on {cell.data.name}, {state}")
-
-
-def _print(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)  # noqa: T201

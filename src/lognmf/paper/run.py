@@ -12,19 +12,20 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 
-from lognmf.core.parallel import cores
-from lognmf.grid.plan import place
-from lognmf.paper.seconds import expected_seconds, piece_size
-from lognmf.paper.spec import Cell, Piece, pieces
+from lognmf import datasets, to_device
+from lognmf.paper.methods import RIVALS
+from lognmf.paper.spec import Cell, Data, Piece, pieces
 from lognmf.paper.store import Outcome, StudyStore
-from lognmf.paper.work import on_device, perform
+from lognmf.paper.work import BATCHED, on_device, perform, size
 from lognmf.parameters import check_choice, check_integer
+from lognmf.progress import say, stage
 
 Result = tuple[Piece, Outcome]
 Results = Generator[Result | None, None, Any]
@@ -163,18 +164,6 @@ def merged(here: Results, there: Results) -> Results:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a run is: the piece just done, how many are done of how many, the seconds so far and left."""
-
-    piece: Piece
-    outcome: Outcome
-    done: int
-    total: int
-    seconds: float
-    left: float
-
-
-@dataclass(frozen=True)
 class Report:
     """Pieces that succeeded, failed and were not started before the limit; and the wall-clock seconds."""
 
@@ -212,9 +201,9 @@ def compute(
     jobs: int | None = None,
     device: str | None = None,
     limit: float | None = None,
-    on_piece: Callable[[Progress], Any] | None = None,
+    name: str = "fits",
 ) -> Report:
-    """Compute what is missing of cells in a store.
+    """Compute what is missing of cells in a store, as a stage of work with this name.
 
     A piece that fails is stored with its message, the next one runs, and a later call tries it again.
     With a ``device``, grids of models that batch well run there, in this process, and the others at the
@@ -240,17 +229,21 @@ def compute(
         results = merged(((piece, perform(piece, device)) for piece in startable(there)), results)
     expected = {piece: expected_seconds(piece, device) for piece in todo}
     whole = sum(expected.values())
-    counts = {True: 0, False: 0}
-    for piece, outcome in filter(None, results):
-        store.put(piece, outcome)
-        counts[outcome.error is None] += 1
-        expected.pop(piece)
-        if on_piece is not None:
-            seconds, rest = time.perf_counter() - start, sum(expected.values())
-            left = seconds * rest / max(whole - rest, 1e-9)
-            on_piece(Progress(piece, outcome, sum(counts.values()), len(todo), seconds, left))
+    done, failed = 0, 0
+    with stage(name, len(todo), "pieces") if todo else nullcontext() as now:
+        for piece, outcome in filter(None, results):
+            store.put(piece, outcome)
+            where = f"{piece.cell.model} on {piece.cell.data.name}"
+            if outcome.error is None:
+                done += 1
+            else:
+                failed += 1
+                say(f"failed: {where}: {outcome.error}")
+            expected.pop(piece)
+            if now is not None:
+                now.move(done + failed, where, share=1 - sum(expected.values()) / whole)
     not_done = sum(not store.is_done(piece) for piece in expected)
-    return Report(counts[True], counts[False], not_done, time.perf_counter() - start)
+    return Report(done, failed, not_done, time.perf_counter() - start)
 
 
 def check_resources(executor: str, jobs: int | None, device: str | None) -> None:
@@ -259,7 +252,7 @@ def check_resources(executor: str, jobs: int | None, device: str | None) -> None
     if jobs is not None:
         check_integer("jobs", jobs, 1)
     if device is not None:
-        place(np.zeros((1, 1)), device, None)
+        to_device(np.zeros((1, 1)), device)
 
 
 def _split(todo: Iterable[Piece], device: str | None) -> tuple[list[Piece], list[Piece]]:
@@ -273,4 +266,64 @@ def _split(todo: Iterable[Piece], device: str | None) -> tuple[list[Piece], list
 
 def default_jobs(device: str | None) -> int:
     """One process per core; next to a GPU two fewer, as it needs one core to be fed."""
-    return cores() if device is None else max(1, cores() - 2)
+    return cpu_count() if device is None else max(1, cpu_count() - 2)
+
+
+# Time estimates: for the order of work, the size of pieces and the time left --------------------
+
+_PIECE_SECONDS = 2000.0
+"""Longest time of a piece on one core: what a kill can lose. Short enough to keep a GPU evenly busy."""
+
+_RATE = 1.2e10
+"""Multiplications per second of one core in the two products with X of an iteration (measured, float64)."""
+
+_ENTRY = 2.5e-8
+"""Seconds of one core for an entry of a factor in an iteration (measured)."""
+
+_RESIDUAL = 4.5e-8
+"""Seconds of one core for an entry of X in an iteration of RMNMF, which keeps a residual (measured)."""
+
+_PIECE_START = 0.1
+"""Seconds of one core that a piece takes besides its fits."""
+
+_BATCH_GAIN = 2.0
+"""How much faster a setting is in a batch."""
+
+_GPU_RATE, _GPU_ENTRY, _GPU_START = 3.3e13, 2e-10, 0.5
+"""The same on one H200 in float32, and the seconds it takes to start (measured)."""
+
+
+def _size(data: Data) -> tuple[int, int, int]:
+    """Samples, features and classes: from the registry, so that no file is read, or of the first samples."""
+    entry = datasets.REGISTRY.get(data.name)
+    if entry is None or data.head is not None:
+        return size(data)
+    return entry.samples, entry.features, entry.classes
+
+
+def cpu_seconds(cell: Cell) -> float:
+    """Seconds of one core for one fit of a cell."""
+    n, p, k = _size(cell.data)
+    if cell.model in RIVALS:
+        return _PIECE_START + 1e-3 * n
+    products = 4.0 * n * p * k * (2 if cell.model == "CNMF" else 1)
+    masked = _RESIDUAL * n * p if cell.option("mask") or cell.model == "RMNMF" else 0.0
+    iterations = cell.option("max_iter", 500)
+    return iterations * (products / _RATE + _ENTRY * (n + p) * k + masked)
+
+
+def expected_seconds(piece: Piece, device: str | None) -> float:
+    """Seconds for a piece: of one core, or of the GPU for what runs there."""
+    if device is None or not device.startswith("cuda") or not on_device(piece.cell):
+        gain = _BATCH_GAIN if piece.fits > 1 and piece.cell.model in BATCHED else 1.0
+        return _PIECE_START + piece.fits * cpu_seconds(piece.cell) / gain
+    n, p, k = _size(piece.cell.data)
+    iterations = piece.cell.option("max_iter", 500)
+    return _GPU_START + piece.fits * iterations * (4.0 * n * p * k / _GPU_RATE + _GPU_ENTRY * n * k)
+
+
+def piece_size(cell: Cell) -> int:
+    """Fits in a piece: one for models that gain nothing from a batch, else as many as the time allows."""
+    if cell.work == "curve" or cell.model not in BATCHED:
+        return 1
+    return max(1, int(_PIECE_SECONDS * _BATCH_GAIN / cpu_seconds(cell)))

@@ -11,13 +11,12 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from lognmf.grid.select import select
-from lognmf.models import MODELS
-from lognmf.paper.methods import PAPER_OPTIONS, RIVALS, WEIGHTS, Contestant, all_parameters
+from lognmf import select
+from lognmf.paper.methods import PAPER_OPTIONS, RIVALS, WEIGHTS, Contestant, all_parameters, weights
 
 Named = tuple[tuple[str, Any], ...]
 """Values by name, as a tuple of pairs: frozen, and in a fixed order."""
@@ -60,7 +59,7 @@ class Cell:
     options: Named = ()  # fixed parameters, by name; mask=True tells WNMF which entries were removed
     grid: Named = ()  # values of the parameters that vary, by name
     seeds: tuple[int, ...] = (0,)
-    work: str = "grid"  # "grid": scores of every setting; "curve": the course of a fit
+    work: str = "grid"  # "grid", "sparseness" (a grid of max_iter that is no score) or "curve" (one fit)
 
     @cached_property
     def key(self) -> str:
@@ -169,7 +168,7 @@ PRESETS = {
 def paper_cell(data: Data, noise: Noise, model: str, preset: Preset) -> Cell:
     """The paper's protocol: the whole grid of a method from one seed."""
     options = {**preset.loop, **PAPER_OPTIONS.get(model, {})}
-    grid = {weight: preset.values[weight] for weight in MODELS[model]._weights}
+    grid = {weight: preset.values[weight] for weight in weights(model)}
     return cell(data, noise, model, options=options, grid=grid, seeds=(preset.seed,))
 
 
@@ -190,21 +189,31 @@ def best_of_each(rows: Rows, metric: str) -> float | None:
     return max((row[metric] for row in rows), default=None)
 
 
-def course_cell(source: Cell, rows: Rows, every: int) -> Cell | None:
-    """The best setting of a grid, fitted once more and followed; None while rows are missing."""
+def followed_cell(source: Cell, rows: Rows, every: int, *, sparseness: bool = False) -> Cell | None:
+    """The best setting of a grid, fitted once more and followed; None while rows are missing.
+
+    The objective is evaluated every few iterations. With ``sparseness`` the fit is a grid of as many
+    numbers of iterations instead, whose rows have the sparseness of the factors.
+    """
     top = best(rows)
     if top is None or len(rows) < len(source.settings()):
         return None
     options = {**dict(source.options), "eval_every": every}
-    setting = tuple((name, (top[name],)) for name, _ in source.grid)
-    return replace(source, options=tuple(sorted(options.items())), grid=setting, work="curve")
+    grid: dict[str, Sequence[Any]] = {name: (top[name],) for name, _ in source.grid}
+    if sparseness:
+        last = options.pop("max_iter")
+        grid["max_iter"] = (*range(every, last, every), last)
+    work = "sparseness" if sparseness else "curve"
+    return cell(
+        source.data, source.noise, source.model, options=options, grid=grid, seeds=source.seeds, work=work
+    )
 
 
 def choice_cell(data: Data, noise: Noise, contestant: Contestant, preset: Preset) -> Cell | None:
     """The grid that the label-free protocol chooses from, or None where there is no weight to choose."""
     if not contestant.chosen:
         return None
-    same_fits = MODELS[contestant.model]._weights == (contestant.chosen,) and not contestant.options
+    same_fits = weights(contestant.model) == (contestant.chosen,) and not contestant.options
     if contestant.chosen == "all" or same_fits:
         return paper_cell(data, noise, contestant.model, preset)
     options = {**preset.loop, **contestant.options}

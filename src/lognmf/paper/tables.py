@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lognmf.datasets import PAPER
+from lognmf import datasets
 from lognmf.paper.methods import CONTESTANTS, METHODS, OURS, Contestant
 from lognmf.paper.spec import (
     CLEAN,
@@ -20,8 +20,8 @@ from lognmf.paper.spec import (
     Noise,
     Preset,
     choice_cell,
-    course_cell,
     final_cell,
+    followed_cell,
     paper_cell,
     penalty_cell,
 )
@@ -115,7 +115,7 @@ class PaperFigure:
     caption: str
     models: Mapping[str, Sequence[str]]  # by data set, those whose grids or best fits it shows
     every: int | None = None  # the best fits are evaluated so often; 0: at the end, for clean timings
-    penalties: bool = False  # whether the models are the two penalties of LS-NMF, without a graph
+    penalties: bool = False  # whether it compares the two penalties of LS-NMF, without a graph, by sparseness
 
     def inside(self, scope: Scope) -> list[str]:
         """The data sets that are wanted."""
@@ -138,14 +138,15 @@ class PaperFigure:
         for name in self.inside(scope) if self.every is not None else ():
             for model in self.models[name]:
                 source = self.grid(name, model, scope)
-                course = course_cell(source, store.rows(source), self.every or source.option("max_iter"))
-                if course is not None:
-                    yield name, model, course
+                every, rows = self.every or source.option("max_iter"), store.rows(source)
+                followed = followed_cell(source, rows, every, sparseness=self.penalties)
+                if followed is not None:
+                    yield name, model, followed
 
 
 # The paper's own ---------------------------------------------------------------------------
 
-DATASETS = {spelled: Data(name) for name, spelled in PAPER.items()}
+DATASETS = {spelled: Data(name) for name, spelled in datasets.PAPER.items()}
 """The paper's data sets by its names, in its order: Jaffe is the 26×26 set, AR 50 persons of 26 pictures."""
 
 REMOVED = {
@@ -256,7 +257,7 @@ _FIGURES: tuple[PaperFigure, ...] = (
         "Hoyer's sparseness of U and V along the fits of LS-NMF and of the ℓ1 approach, both without a "
         "graph, each at the α and β of its highest accuracy.",
         dict.fromkeys(("AR", "EYaleB", "Yale", "ORL"), tuple(PENALTIES)),
-        every=1,
+        every=10,
         penalties=True,
     ),
     PaperFigure(

@@ -1,52 +1,92 @@
-"""From a piece of a study to its rows: scores of settings, or the course of a fit."""
+"""From a piece of a study to its rows: the samples, the scores of settings, or the course of a fit."""
 
 from __future__ import annotations
 
-import io
 import os
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
 
-from lognmf import metrics
-from lognmf.comparison import label_scores
-from lognmf.core.arrays import to_numpy
-from lognmf.graph import Graphs
-from lognmf.grid.grid import fit_grid
-from lognmf.models import MODELS
-from lognmf.models.engine import draw
-from lognmf.models.starts import NEIGHBOURS
-from lognmf.models.validation import check_samples
-from lognmf.models.weights import fit_batch
+from lognmf import MODELS, datasets, fit_grid, knn_graph, metrics, noise
 from lognmf.paper.methods import PINNED, RIVALS
-from lognmf.paper.samples import Samples, prepare
-from lognmf.paper.spec import Cell, Piece
+from lognmf.paper.spec import Cell, Data, Noise, Piece
 from lognmf.paper.store import Outcome
-from lognmf.report.environment import code_version, versions
+from lognmf.progress import listening
 
 _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError, OSError, LookupError)
-"""What data, machines and settings can do to a piece; anything else is a bug and is raised."""
+"""Errors that data, machines and settings can cause; anything else is a bug and is raised."""
 
 _GPU_MEMORY = 24 << 30
 """Bytes for a batch on a GPU: fixed, so that the same card gives the same rows again."""
 
-_SPARSENESS_EVERY = 10
-"""Iterations between looks at the sparseness of a course."""
+_PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
+"""Packages whose versions are stored with the rows."""
 
-Work = tuple[list[dict[str, Any]], dict[int, bytes]]
-"""Rows, and the arrays kept beside some of them, by the row's place."""
+# Samples -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The data that a model is given, and the classes that its clustering is compared with."""
+
+    X: np.ndarray  # (n, p), one sample per row
+    y: np.ndarray  # (n,), classes 0, 1, …
+    W: sp.csr_array  # (n, n), graph of the 5 nearest neighbours in X, noise included
+    removed: np.ndarray | None  # (n, p) of bool, the entries that were removed
+    image_shape: tuple[int, int] | None
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return int(self.y.max()) + 1
+
+
+@lru_cache(maxsize=4)
+def prepare(data: Data, added: Noise) -> Samples:
+    """The samples of a cell. The last few are cached, since cells of one data set follow each other."""
+    X, y, image_shape = _load(data)
+    rng, removed = np.random.default_rng(added.seed), None
+    if added.kind == "removal":
+        X, known = noise.remove(X, added.level, rng, replacement=added.replacement)
+        removed = ~np.asarray(known, dtype=bool)
+    elif added.kind == "gaussian":
+        X = noise.gaussian(X, added.level, rng)
+    return Samples(X, y, knn_graph(X, min(5, len(X) - 1)), removed, image_shape)
+
+
+def size(data: Data) -> tuple[int, int, int]:
+    """Samples, features and classes, from the files."""
+    X, y, _ = _load(data)
+    return (*X.shape, int(y.max()) + 1)
+
+
+@lru_cache(maxsize=16)
+def _load(data: Data) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Samples of unit norm, their classes and the shape of their pictures."""
+    dataset = datasets.load(data.name)
+    X = np.asarray(dataset.X[: data.head], dtype=np.float64)
+    y = np.unique(np.asarray(dataset.y)[: data.head], return_inverse=True)[1]
+    return normalize(X), y, dataset.image_shape
+
+
+# Pieces ------------------------------------------------------------------------------------
 
 
 def perform(piece: Piece, device: str | None = None) -> Outcome:
-    """Compute a piece, on a device as for `fit_grid`. What goes wrong is an outcome too."""
+    """Compute a piece, on a device as for `fit_grid`. An error is an outcome too."""
     start = time.perf_counter()
     environment = _environment(device)
     try:
-        rows, arrays = WORK[piece.cell.work](piece, device)
+        with listening(alone=True):  # the progress of a study counts pieces
+            rows, arrays = WORK[piece.cell.work](piece, device)
     except _TROUBLES as error:
         message = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ")
         return Outcome((), time.perf_counter() - start, environment, message)
@@ -54,19 +94,24 @@ def perform(piece: Piece, device: str | None = None) -> Outcome:
 
 
 def _environment(device: str | None) -> dict[str, Any]:
-    """The machine, the device, its precision, and the versions of all that computes."""
-    machine = {"cpu": f"{platform.machine()}, {os.cpu_count()} cores"}
-    made = versions() | {"lognmf": code_version()}
+    """The machine, the device, its precision, and the versions of the packages that compute."""
+    made = {
+        "cpu": f"{platform.machine()}, {os.cpu_count()} cores",
+        "device": "numpy, float64",
+        "python": platform.python_version(),
+        **{name: version(name) for name in _PACKAGES},
+    }
     if device is None:
-        return {**machine, "device": "numpy, float64", **made}
+        return made
     import torch
 
     on_gpu = device.startswith("cuda")
     name = f"{torch.cuda.get_device_name(device)}, float32" if on_gpu else "torch on the CPU, float64"
-    return {**machine, "device": name, **made, "torch": torch.__version__}
+    return {**made, "device": name, "torch": torch.__version__}
 
 
-# Scores of settings ------------------------------------------------------------------------
+Work = tuple[list[dict[str, Any]], dict[str, np.ndarray]]
+"""Rows, and the arrays that are stored with them."""
 
 
 def _scores(piece: Piece, device: str | None) -> Work:
@@ -89,13 +134,13 @@ def _scores(piece: Piece, device: str | None) -> Work:
 
 
 def _estimator(cell: Cell, samples: Samples) -> Any:
-    """The model of a cell, as many components as classes."""
+    """The model of a cell, with as many components as classes."""
     options = {name: value for name, value in cell.options if name != "mask"}
     return MODELS[cell.model](samples.classes, **{**PINNED.get(cell.model, {}), **options})
 
 
 def _given(cell: Cell, samples: Samples) -> np.ndarray:
-    """The samples as the model gets them: with holes where it is told what was removed."""
+    """The samples for the model: with NaN at the removed entries if the cell gives it the mask."""
     if not cell.option("mask"):
         return samples.X
     if samples.removed is None:
@@ -114,62 +159,33 @@ def _rival(name: str, samples: Samples, seed: int) -> dict[str, Any]:
         "seconds": seconds,
         "normalized_cut": metrics.normalized_cut(samples.W, labels),
         "clusters": len(np.unique(labels)),
-        **label_scores(samples.y, labels),
+        "accuracy": metrics.clustering_accuracy(samples.y, labels),
+        "nmi": metrics.normalized_mutual_info(samples.y, labels),
+        "purity": metrics.purity(samples.y, labels),
     }
 
 
-# The course of a fit -----------------------------------------------------------------------
-
-
 def _course(piece: Piece, device: str | None) -> Work:
-    """Objective, time and sparseness along the one fit of a piece; its factors are kept as arrays."""
+    """Objective and time along the one fit of a piece, with its factors as arrays."""
     cell, (place,), (seed,) = piece.cell, piece.settings, piece.seeds
     samples, setting = prepare(cell.data, cell.noise), cell.settings()[place]
-    model = _estimator(cell, samples).set_params(**setting, random_state=seed, tol=0)
-    model._check_parameters()
-    data = check_samples(clone(model), _given(cell, samples), reset=True)
-    graphs, max_iter = Graphs(data.X, {NEIGHBOURS: samples.W}), model.max_iter
-    often = model.eval_every <= _SPARSENESS_EVERY
-    looks: list[dict[str, float]] = []
-
-    def look(iteration: int, rule: Any, state: Any) -> None:
-        if iteration in (0, max_iter) or (often and iteration % _SPARSENESS_EVERY == 0):
-            U, V, _ = rule.factors(state)
-            both = {"U": metrics.hoyer_sparseness(U[:, 0, :]), "V": metrics.hoyer_sparseness(V[:, 0, :])}
-            looks.append({"iteration": iteration, **both})
-
-    first = draw(model, data, graphs, seed)
-    fits = fit_batch(model, data, graphs, first, unit=1.0, max_iter=max_iter, on_state=look)
-    if looks[-1]["iteration"] < max_iter:  # nothing moved any more
-        looks.append({**looks[-1], "iteration": max_iter})
-    history = fits.history(0)
+    model = _estimator(cell, samples).set_params(**setting, random_state=seed)
+    if "graph" in model.get_params():
+        model.set_params(graph=samples.W)
+    history = model.fit(_given(cell, samples)).history_
     row = {
         **setting,
         "seed": seed,
-        "n_iter": int(fits.n_iter[0]),
+        "n_iter": int(model.n_iter_),
         "seconds": float(history["seconds"][-1]),
         "objective": float(history["objective"][-1]),
         "iterations": history["iteration"].tolist(),
         "objectives": history["objective"].tolist(),
-        "sparseness": looks,
     }
-    U, V = (to_numpy(F)[:, 0, :].astype(np.float32) for F in fits.factors)
-    parts = fits.outlier_part()
-    share = {} if parts is None else {"share": to_numpy(parts[0])[:, 0].astype(np.float32)}
-    return [row], {0: _pack(U=U, V=V, **share)}
-
-
-def _pack(**arrays: np.ndarray) -> bytes:
-    """Arrays as one blob."""
-    file = io.BytesIO()
-    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
-
-
-def unpack(blob: bytes) -> dict[str, np.ndarray]:
-    """The arrays that were kept beside a row."""
-    with np.load(io.BytesIO(blob), allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    arrays = {"U": model.components_.T, "V": model.embedding_}
+    if cell.model == "RLS-NMF":
+        arrays["share"] = model.outlier_share_
+    return [row], {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
 BATCHED = ("NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF")
@@ -178,8 +194,12 @@ BATCHED = ("NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF")
 
 def on_device(cell: Cell) -> bool:
     """Whether a cell belongs on the GPU, if there is one; a spectral start keeps a core busy, not the GPU."""
-    return cell.work == "grid" and cell.model in BATCHED and cell.option("init") != "spectral"
+    return cell.work != "curve" and cell.model in BATCHED and cell.option("init") != "spectral"
 
 
-WORK: dict[str, Callable[[Piece, str | None], Work]] = {"grid": _scores, "curve": _course}
+WORK: dict[str, Callable[[Piece, str | None], Work]] = {
+    "grid": _scores,
+    "sparseness": _scores,
+    "curve": _course,
+}
 """Kinds of work by name: ``(piece, device) -> (rows, arrays)``."""
