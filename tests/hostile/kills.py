@@ -58,15 +58,14 @@ class Job(NamedTuple):
 
     run: Callable[[], None]
     store: str | None
-    table: str = ""
     command: bool = False
 
 
 JOBS = {
-    "grid": Job(run_grid, "store", "rows"),
-    "study": Job(run_study, "store", "results"),
+    "grid": Job(run_grid, "store"),
+    "study": Job(run_study, "store"),
     "fit": Job(run_fit, None, command=True),
-    "reproduce": Job(run_reproduce, "r/study.db", "results", command=True),
+    "reproduce": Job(run_reproduce, "r/study.db", command=True),
 }
 
 
@@ -102,10 +101,9 @@ def finished_rows(job: Job, folder: Path) -> dict[Any, str]:
     if job.store is None or not (folder / job.store).is_file():
         return {}
     with closing(sqlite3.connect(folder / job.store)) as file:
-        if not file.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (job.table,)).fetchone():
+        if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
             return {}
-        what = "key" if job.table == "rows" else "cell || ' ' || piece || ' ' || place"
-        return dict(file.execute(f"SELECT {what}, row FROM {job.table}").fetchall())
+        return dict(file.execute("SELECT key, value FROM entries").fetchall())
 
 
 def results(folder: Path) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from lognmf import RobustLogSparseNMF, fit_grid
 from lognmf.paper.run import compute
 from lognmf.paper.spec import CLEAN, Data, cell
 from lognmf.paper.store import StudyStore
-from lognmf.paper.work import unpack
 
 LOOP = {"max_iter": 4, "tol": 0.0}
 X = np.random.default_rng(0).random((24, 8))
@@ -47,30 +46,23 @@ def resume_grid(path: Path) -> Resumed:
 
 
 def resume_study(path: Path) -> Resumed:
-    store = StudyStore(path)
-    words = store.remarks()
-    compute(CELLS, store, executor="inline")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        store = StudyStore(path)
+        store.check()
+        compute(CELLS, store, executor="inline")
     rows = [without_time(row) for own in CELLS for row in store.rows(own)]
-    return Resumed([*rows, *(unpack(blob) for own in CELLS for blob in store.arrays(own))], words)
+    rows += [arrays for own in CELLS for arrays in store.arrays(own)]
+    return Resumed(rows, [str(warning.message) for warning in caught])
 
 
 def without_time(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "seconds"}
+    rows = {"rows": [without_time(one) for one in row["rows"]]} if "rows" in row else {}
+    return {name: value for name, value in (row | rows).items() if name != "seconds"}
 
 
-class Store(NamedTuple):
-    """A kind of store: how it is resumed, and where it keeps rows."""
-
-    resume: Callable[[Path], Resumed]
-    table: str
-    origin: str
-    column: str
-
-
-SUBJECTS = {
-    "rows": Store(resume_grid, "entries", "entries", "value"),
-    "study": Store(resume_study, "results", "pieces", "row"),
-}
+SUBJECTS: dict[str, Callable[[Path], Resumed]] = {"rows": resume_grid, "study": resume_study}
+"""How each kind of store is resumed."""
 
 
 @cache
@@ -85,7 +77,7 @@ def pristine(name: str, log: bool) -> tuple[dict[str, bytes], list[dict[str, Any
             if log:
                 keeper.execute("PRAGMA journal_mode=WAL")
                 keeper.execute("PRAGMA user_version").fetchall()
-            fresh = SUBJECTS[name].resume(path)
+            fresh = SUBJECTS[name](path)
             if log:
                 files = {end: path.with_name(f"store{end}").read_bytes() for end in ("", "-wal")}
         return files if log else {"": path.read_bytes()}, fresh.rows
@@ -140,29 +132,27 @@ def gone(path: Path, rng: random.Random, amount: int) -> None:
 FILES = (flip, zeros, truncate, append, empty, text, folder, closed, gone)
 WORDLESS = {
     "nothing": "SELECT 1",
-    "rows deleted": "DELETE FROM {origin} WHERE rowid % {n} = 0",
-    "parts deleted": "DELETE FROM {table} WHERE rowid % {n} = 1",
-    "rows in another order": "UPDATE {table} SET rowid = -rowid",
+    "rows deleted": "DELETE FROM entries WHERE rowid % {n} = 0",
+    "rows in another order": "UPDATE entries SET rowid = -rowid",
 }
 EDITS = {
-    "a digit": "UPDATE {table} SET {row} = replace({row}, '.{n}', '.9') WHERE {row} LIKE '%.{n}%'",
-    "a number": "UPDATE {table} SET {row} = json_set({row}, '$.objective', {n}.5) WHERE rowid > {n}",
-    "arrays": "UPDATE {table} SET arrays = substr(arrays, {n})",
-    "values swapped": "UPDATE {table} SET {row} = (SELECT {row} FROM {table} WHERE rowid = {n})",
-    "a version": "UPDATE {origin} SET version = version || '{n}'",
-    "a checksum": "UPDATE {origin} SET checksum = substr(checksum, {n})",
-    "a key": "UPDATE {table} SET {key} = replace({key}, '1', '{n}')",
-    "a type": "UPDATE {table} SET {row} = {n}.5",
-    "no text": "UPDATE {table} SET {row} = CAST(x'ff0{n}' AS TEXT)",
+    "a digit": "UPDATE entries SET value = replace(value, '.{n}', '.9') WHERE value LIKE '%.{n}%'",
+    "a number": "UPDATE entries SET value = json_set(value, '$.objective', {n}.5) WHERE rowid > {n}",
+    "arrays": "UPDATE entries SET arrays = substr(arrays, {n})",
+    "values swapped": "UPDATE entries SET value = (SELECT max(value) FROM entries WHERE rowid <= {n})",
+    "a version": "UPDATE entries SET version = version || '{n}'",
+    "a checksum": "UPDATE entries SET checksum = substr(checksum, {n})",
+    "a key": "UPDATE entries SET key = replace(key, '1', '{n}')",
+    "a type": "UPDATE entries SET value = {n}.5",
+    "no text": "UPDATE entries SET value = CAST(x'ff0{n}' AS TEXT)",
 }
 STATEMENTS = {
-    "a table dropped": "DROP TABLE {table}",
+    "a table dropped": "DROP TABLE entries",
     "about": "UPDATE about SET value = replace(value, '{n}', '9')",
     "about deleted": "DELETE FROM about",
     "a table of somebody else": "CREATE TABLE mine (x)",
 }
-"""SQL: of the first nothing need be said, of the second every change must be told, the third may be refused.
-Rows of a study that are deleted are missing in their piece, which must be told too."""
+"""Nothing need be said of the first, a warning must follow the second, the third may be refused."""
 
 DAMAGES = [*WORDLESS, *EDITS, *STATEMENTS, *(damage.__name__ for damage in FILES)]
 
@@ -175,23 +165,18 @@ def damage(case: Case, path: Path) -> bool:
         target = path.with_name("store-wal") if case["log"] and case["place"] % 2 else path
         next(do for do in FILES if do.__name__ == name)(target, rng, case["amount"])
         return False
-    store = SUBJECTS[case["store"]]
-    key = "key" if store.table == "entries" else "cell"
-    if name == "arrays" and store.table == "entries":
+    if name == "arrays" and case["store"] == "rows":
         statement = "SELECT 1"
-    words = {"table": store.table, "origin": store.origin, "key": key, "row": store.column}
-    words["n"] = 1 + rng.randrange(1, 5)
     with closing(sqlite3.connect(path)) as file, file:
-        before = _content(file, store)
-        file.execute(statement.format(**words))
-        edited = name in EDITS and not (name == "a version" and case["store"] == "rows")  # then no row counts
-        told = edited or (name == "parts deleted" and case["store"] == "study")
-        return told and _content(file, store) != before
+        before = _content(file)
+        file.execute(statement.format(n=1 + rng.randrange(1, 5)))
+        told = name in EDITS and name != "a version"  # of another version no entry counts
+        return told and _content(file) != before
 
 
-def _content(file: sqlite3.Connection, store: Store) -> list[Any]:
+def _content(file: sqlite3.Connection) -> list[Any]:
     file.text_factory = bytes
-    return [file.execute(f"SELECT * FROM {name}").fetchall() for name in (store.table, store.origin)]
+    return file.execute("SELECT * FROM entries").fetchall()
 
 
 def broken(promise: str) -> NoReturn:
@@ -208,7 +193,7 @@ def check(case: Case, folder: Path) -> str:
         path.with_name(f"store{end}").write_bytes(content)
     changed = damage(case, path)
     before = _bytes(path)
-    resume = SUBJECTS[case["store"]].resume
+    resume = SUBJECTS[case["store"]]
     try:
         found = resume(path)
     except ValueError as error:
