@@ -61,7 +61,6 @@ class ProjectedGradient:
     problem: Problem
 
     by_sample: ClassVar[int] = 1
-    takes_missing: ClassVar[bool] = False
 
     @staticmethod
     def refuses(problem):

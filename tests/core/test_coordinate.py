@@ -454,18 +454,28 @@ class TestRefusals:
             'use solver="mu".',
         )
 
-    def test_weighted_entries(self, rng):
+    def test_weighted_entries_of_a_robust_fit(self, rng):
         X = rng.random((6, 4))
         self.check(
-            Problem(InMemory(X, X), Weighted()),
-            'solver="cd" takes no missing or weighted entries (NaN, or a mask): use solver="mu", '
-            "or fill them first.",
+            Problem(InMemory(X, X), Robust(ROW_NORMS["l21"](), np.ones(1))),
+            'solver="cd" takes no weighted or missing entries in a robust fit: use solver="mu", or fill them '
+            "first.",
+        )
+
+    def test_entries_of_tensors(self, rng):
+        torch = pytest.importorskip("torch", reason="torch is an extra")
+        self.check(
+            Problem(InMemory(torch.ones((6, 4))), KullbackLeibler()),
+            'solver="cd" takes weighted or missing entries and loss="kullback-leibler" only where X is a '
+            'NumPy array or a SciPy sparse matrix in memory: use solver="mu".',
         )
 
     def test_other_data_fits(self, rng):
+        fit = type("Absolute", (), {"quadratic": False})()
         self.check(
-            Problem(InMemory(rng.random((6, 4))), KullbackLeibler()),
-            'solver="cd" minimises squared errors only; got KullbackLeibler: use solver="mu".',
+            Problem(InMemory(rng.random((6, 4))), fit),
+            'solver="cd" minimises squared errors and the Kullback-Leibler divergence only; got Absolute: '
+            'use solver="mu".',
         )
 
     @pytest.mark.parametrize("factor", ["U", "V"])
@@ -495,8 +505,13 @@ class TestRefusals:
     def test_what_is_left_is_taken(self, rng):
         X, one = rng.random((6, 4)), np.ones(1)
         graph = Laplacian.of(knn_graph(X, 2), one)
-        for fit in (Frobenius(), Robust(ROW_NORMS["l21"](), one)):
-            assert CoordinateDescent.refuses(Problem(InMemory(X), fit, (Log(one),), (graph, L1(one)))) is None
+        for data, fit in (
+            (InMemory(X), Frobenius()),
+            (InMemory(X), Robust(ROW_NORMS["l21"](), one)),
+            (InMemory(X), KullbackLeibler()),
+            (InMemory(X, X), Weighted()),
+        ):
+            assert CoordinateDescent.refuses(Problem(data, fit, (Log(one),), (graph, L1(one)))) is None
 
 
 def run(program):

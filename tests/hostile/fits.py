@@ -92,7 +92,7 @@ REFUSALS = re.compile(
             r'"auto" need unit_components=True',
             r"The objective is no longer finite after \d+ iterations: the data, the start or the weights",
             r"takes no mask: its formulas need every entry",
-            r'solver="cd" (takes no missing|minimises squared errors only|works on NumPy arrays)',
+            r'solver="cd" (takes no weighted|takes weighted or missing|works on NumPy arrays)',
         )
     )
 )

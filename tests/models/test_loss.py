@@ -39,7 +39,7 @@ def test_it_is_the_divergence(cls, counts):
     weights = dict.fromkeys(cls._weights, 0.0)
     model = cls(3, **LOSS, **weights).fit(counts)
     Y = model.inverse_transform(model.embedding_)
-    logs = np.log(np.where(counts > 0, counts, 1) / Y)
+    logs = np.log(np.where(counts > 0, counts, 1) / np.where(counts > 0, Y, 1))
     np.testing.assert_allclose(model.objective_, (counts * logs - counts + Y).sum(), rtol=1e-10)
 
 

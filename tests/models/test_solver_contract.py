@@ -153,14 +153,6 @@ class TestFastInCompany:
         assert cd.objective_ < mu.objective_
 
 
-def test_missing_entries_are_refused_in_words(digits):
-    X = digits.copy()
-    X[0, 0] = np.nan
-    for name in ("LS-NMF", "WNMF"):
-        with pytest.raises(ValueError, match="no missing or weighted entries"):
-            MODELS[name](2, solver="cd").fit(X)
-
-
 def test_outliers_of_a_fast_fit_belong_to_it(rng):
     X = samples(rng, 30, 12)
     model = MODELS["RLS-NMF"](3, solver="cd", gamma=0.3, random_state=0).fit(X)

@@ -64,12 +64,3 @@ class TermsModel(BasisAndCodesModel):
             return None
         weights = {name: like([1.0], data.pattern) for name in self._weights}
         return SOLVERS[self.solver].refuses(self._problem(data, None, weights))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        names = PREFERRED if self.solver == AUTO else (self.solver,)
-        solvers = [SOLVERS.get(name) for name in names if isinstance(name, str)]
-        tags.input_tags.allow_nan = self._missing and any(
-            getattr(solver, "takes_missing", False) for solver in solvers
-        )
-        return tags

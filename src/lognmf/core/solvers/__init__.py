@@ -7,8 +7,7 @@ from lognmf.core.solvers.encode import encode
 from lognmf.core.solvers.multiplicative import Multiplicative
 
 SOLVERS: dict[str, Any] = {"mu": Multiplicative, "cd": CoordinateDescent}
-"""Solvers by the estimators' ``solver``: rules with ``of(problem, unit_components=False)``;
-``refuses(problem)``, the reason why one cannot minimise a problem, or None; and ``takes_missing``, whether
-entries of X may be missing."""
+"""Solvers by the estimators' ``solver``: rules with ``of(problem, unit_components=False)`` and
+``refuses(problem)``, the reason why one cannot minimise a problem, or None."""
 
 __all__ = ["SOLVERS", "CoordinateDescent", "Multiplicative", "encode"]

@@ -154,7 +154,6 @@ class Multiplicative:
     unit_components: bool = False
 
     by_sample: ClassVar[int] = 2
-    takes_missing: ClassVar[bool] = True
 
     @property
     def degree(self) -> int:

@@ -24,6 +24,7 @@ from lognmf.core.terms.weighted import Weighted
 class KullbackLeibler:
     """``Σ m (x log(x/y) − x + y)`` over all entries, with weights m where the data have some."""
 
+    by_entry: ClassVar[bool] = True
     quadratic: ClassVar[bool] = False
     degree: ClassVar[int] = 1
 

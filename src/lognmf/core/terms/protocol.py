@@ -106,9 +106,10 @@ class DataFit(Protocol):
     quadratic: ClassVar[bool]
     """Whether the term is quadratic in either factor; else its bound is linear minus logarithms.
 
-    A quadratic term that depends on ``V Uᵀ`` only through the norms of the residuals says so with
-    ``by_residual = True``; coordinate descent needs that. A term that is not four times as large where X and
-    V are twice as large says so with ``degree``, which is 2 unless told.
+    Coordinate descent needs ``by_residual = True``, for a quadratic term that depends on ``V Uᵀ`` only
+    through the norms of the residuals, or ``by_entry = True``, for the two that it minimises entry by entry.
+    A term that is not four times as large where X and V are twice as large says so with ``degree``, which is
+    2 by default.
     """
 
     def project(self, block: InMemory, U: Array) -> Array:

@@ -22,6 +22,7 @@ from lognmf.core.terms.protocol import Halves
 class Weighted:
     """``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` with the weights ``M`` of the data."""
 
+    by_entry: ClassVar[bool] = True
     quadratic: ClassVar[bool] = True
 
     def project(self, block: InMemory, U: Array) -> Array:

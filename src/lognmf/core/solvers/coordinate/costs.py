@@ -9,17 +9,20 @@ import functools
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from lognmf.core.arrays import Array, gram, is_torch, namespace, to_numpy, total
-from lognmf.core.data import Data
+from lognmf.core.data import Data, in_memory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph, coloured, without_edges
 from lognmf.core.terms.l1 import L1
 from lognmf.core.terms.laplacian import Laplacian
 from lognmf.core.terms.robust import kept_share, robust_value
+
+if TYPE_CHECKING:
+    from lognmf.core.solvers.coordinate.rowwise import Entries
 
 ENOUGH_DIGITS = 1e-3  # share of ‖X‖² down to which the data term may be taken as a difference of sums
 
@@ -31,6 +34,7 @@ class Costs:
     problem: Problem
     rows_of_V: ColouredGraph
     work: ModuleType
+    entries: tuple[Entries, Entries] | None = None  # of X and Xᵀ, where the data term needs them one by one
 
     @classmethod
     def of(cls, problem: Problem) -> Costs:
@@ -40,7 +44,12 @@ class Costs:
         work: Any = import_module(f"lognmf.core.solvers.coordinate.{name}")
         graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
         rows = coloured(graphs[0].graph) if graphs else without_edges(problem.data.shape[0])
-        return cls(problem, work.placed(rows, problem.data.pattern), work)
+        rows = work.placed(rows, problem.data.pattern)
+        if getattr(problem.fit, "by_residual", False):
+            return cls(problem, rows, work)
+        from lognmf.core.solvers.coordinate.rowwise import Entries
+
+        return cls(problem, rows, work, Entries.of(in_memory(problem.data)))
 
     # The penalties ---------------------------------------------------------------------
 
@@ -95,11 +104,32 @@ class Costs:
         """``‖x_i − U v_i‖²`` of every sample and setting, (n, B)."""
         return self.problem.squared_residuals(U, V, XU)
 
+    def sweep_entries(
+        self,
+        side: str,
+        F: Array,
+        G: Array,
+        lam: np.ndarray,
+        weight: np.ndarray,
+        ridge: np.ndarray,
+        slow: np.ndarray,
+    ) -> tuple[Array, np.ndarray]:
+        """A factor, "U" or "V", after sweeps through the entries of X, and the data term of its rows."""
+        from lognmf.core.solvers.coordinate.rowwise import SWEEPS, sweeper
+
+        place = ("V", "U").index(side)
+        penalty, entries = self._terms[1 - place], (self.entries or ())[place]
+        rows = without_edges(len(F)) if side == "U" else self.rows_of_V
+        loops = sweeper(penalty, squares=self.problem.fit.quadratic)
+        return entries.sweep(loops, F, G, rows, lam, weight, ridge, slow, SWEEPS)
+
     # The data term ---------------------------------------------------------------------
 
     def fit_value(self, U: Array, V: Array, XU: Array, UU: Array) -> tuple[np.ndarray, Array]:
         """The data term (B,) and the row weights; infinite where something has overflowed."""
         xp = namespace(V)
+        if self.entries is not None:
+            return to_numpy(self.problem.total(self.problem.fit.row_values, U, V, XU)), V[:0, :, 0]
         if self._row_norm is None and V.dtype == xp.float64:
             linear, square = xp.einsum("nbk,nbk->b", XU, V), xp.einsum("bkl,bkl->b", UU, gram(V, V))
             short = self._size - 2 * to_numpy(linear) + to_numpy(square)
@@ -109,8 +139,34 @@ class Costs:
         sound = xp.isfinite(xp.sum(UU, axis=(1, 2))) & xp.isfinite(xp.sum(XU, axis=(0, 2)))
         return np.where(to_numpy(sound), value, np.inf), kept
 
+    @functools.cached_property
+    def most(self) -> float:
+        """The size of a poor data term, where that of U = V = 0 is infinite: the sum of X."""
+        if self.entries is None or self.problem.fit.quadratic:
+            return np.inf
+        x, m = self.entries[0].x, self.entries[0].m
+        return float(np.sum((m if len(m) else 1.0) * x, dtype=np.float64))
+
+    def project(self, U: Array) -> Array:
+        """``X @ U``, or no rows where the entries of X are needed one by one."""
+        return self.data.times(U) if self.entries is None else U[:0]
+
+    def overlap(self, U: Array, V: Array, XU: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Two sums (B,): their ratio is the multiple of ``V Uᵀ`` that fits the data best."""
+        if self.entries is None:
+            return to_numpy(total(XU * V, axis=(0, 2))), to_numpy(total(gram(U, U) * gram(V, V), axis=(1, 2)))
+        fit = self.problem.fit
+        halves = fit.halves_U(U, fit.sums(in_memory(self.data), U, V, V[:0, :, 0]))(slice(None))
+        fitting, size = (to_numpy(total(U * half, axis=(0, 2))) for half in halves)
+        return fitting, size
+
     def zero_value(self, B: int) -> np.ndarray:
         """The objective of U = V = 0, (B,)."""
+        if self.entries is not None:
+            x, m = self.entries[0].x, self.entries[0].m
+            if not self.problem.fit.quadratic:
+                return np.full(B, np.inf if x.any() else 0.0)
+            return np.full(B, float(np.sum((m if len(m) else 1.0) * x.astype(np.float64) ** 2)))
         squared = self.data.squared_norms[:, None]
         return self._residual_cost(namespace(squared).repeat(squared, B, axis=1))[0]
 

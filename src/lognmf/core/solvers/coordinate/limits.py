@@ -8,7 +8,7 @@ from types import FunctionType
 import numpy as np
 
 from lognmf.core.arrays import is_torch
-from lognmf.core.data import Data
+from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.terms.laplacian import Laplacian
 from lognmf.core.terms.protocol import Penalty
@@ -19,11 +19,14 @@ SCALAR_FUNCTIONS = ("cost", "slope", "minimum")  # static methods of `SeparableP
 def refuses(problem: Problem) -> str | None:
     """Why coordinate descent cannot minimise ``problem``; None if it can."""
     fit = problem.fit
-    sentence = _refuses_data(problem.data)
+    sentence = _refuses_data(problem.data) or _refuses_entries(problem)
     if sentence is not None:
         return sentence
-    if not getattr(fit, "by_residual", False):
-        return f'solver="cd" minimises squared errors only; got {_name(fit)}: use solver="mu".'
+    if not (getattr(fit, "by_residual", False) or getattr(fit, "by_entry", False)):
+        return (
+            'solver="cd" minimises squared errors and the Kullback-Leibler divergence only; got '
+            f'{_name(fit)}: use solver="mu".'
+        )
     graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
     on_V = [term for term in problem.on_V if not isinstance(term, Laplacian)]
     sides = [(term, "U") for term in problem.on_U] + [(term, "V") for term in on_V]
@@ -51,12 +54,25 @@ def _refuses_data(data: Data) -> str | None:
             'solver="cd" works on NumPy arrays, SciPy sparse matrices and torch tensors; X is of type '
             f'{type(data.pattern).__name__}: use solver="mu".'
         )
-    if data.weights:
+    return None
+
+
+def _refuses_entries(problem: Problem) -> str | None:
+    """Why coordinate descent cannot go through the entries of X one by one, if it has to; None if it can."""
+    data, by_residual = problem.data, getattr(problem.fit, "by_residual", False)
+    if by_residual:
+        return _NO_WEIGHTS if data.weights else None
+    if not isinstance(data.pattern, np.ndarray) or not isinstance(data, InMemory):
         return (
-            'solver="cd" takes no missing or weighted entries (NaN, or a mask): use solver="mu", or fill '
-            "them first."
+            'solver="cd" takes weighted or missing entries and loss="kullback-leibler" only where X is a '
+            'NumPy array or a SciPy sparse matrix in memory: use solver="mu".'
         )
     return None
+
+
+_NO_WEIGHTS = (
+    'solver="cd" takes no weighted or missing entries in a robust fit: use solver="mu", or fill them first.'
+)
 
 
 def _refuses_penalty(term: Penalty, factor: str) -> str | None:

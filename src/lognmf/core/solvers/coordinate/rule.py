@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lognmf.core.arrays import Array, by_setting, chosen, gram, namespace, scale_rows, to_numpy, total
+from lognmf.core.arrays import Array, by_setting, chosen, gram, namespace, scale_rows, to_numpy
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers.coordinate.coloured_graph import without_edges
@@ -58,7 +58,6 @@ class CoordinateDescent:
     unit_components: bool = False
 
     by_sample: ClassVar[int] = 4
-    takes_missing: ClassVar[bool] = False
 
     @classmethod
     def of(cls, problem: Problem, unit_components: bool = False) -> CoordinateDescent:
@@ -98,7 +97,7 @@ class CoordinateDescent:
         scaled, scaled_XU = self._point_at(*self._at_best_scale(given, XU))
         full = self.costs.sparsity(scaled.U, scaled.V)
         ramp = by_setting("all", U > 0) & by_setting("all", V > 0) & (full > 0) & np.isfinite(scaled.value)
-        small = FIRST_COST * given.progress.zero / np.where(full > 0, full, 1.0)
+        small = FIRST_COST * np.minimum(given.progress.zero, self.costs.most) / np.where(full > 0, full, 1.0)
         saturated = np.maximum(by_setting("max", scaled.U), by_setting("max", scaled.V)) > LARGE_ENTRY
         largest = np.where(saturated, LARGEST_SHARE / 10, LARGEST_SHARE)
         share = np.where(ramp, np.clip(small, SMALLEST_SHARE, largest), 1.0)
@@ -139,7 +138,7 @@ class CoordinateDescent:
         is compared with `NEARLY_EXACT` of the objective of U = V = 0.
         """
         progress = WorkingPoint.unpacked(state.aux[1:]).progress
-        least = np.where(np.isfinite(progress.zero), NEARLY_EXACT * progress.zero, 0.0)
+        least = NEARLY_EXACT * np.minimum(progress.zero, self.costs.most)
         slow = progress.pace <= tol * np.maximum(np.abs(progress.value), least)
         return slow & (progress.value <= progress.best)
 
@@ -158,6 +157,8 @@ class CoordinateDescent:
 
     def _propose(self, old: WorkingPoint) -> tuple[WorkingPoint, Array]:
         """One step from ``old``, whatever it does to the objective, and ``X @ U`` there."""
+        if self.costs.entries is not None:
+            return self._propose_by_entries(old)
         data, costs, work = self.costs.data, self.costs, self.costs.work
         momentum, ease = old.progress.next_momentum, old.progress.ease
         alpha, beta, lam = costs.weights(old.batch)
@@ -181,6 +182,47 @@ class CoordinateDescent:
         value = fit_value + costs.penalties(U, V, rough * inverse**2)
         return WorkingPoint(U, V, swept_U, last_V, kept, old.progress.at(value)), XU
 
+    def _propose_by_entries(self, old: WorkingPoint) -> tuple[WorkingPoint, Array]:
+        """The same for a data term that needs the entries of X one by one.
+
+        Components of unit norm are swept without the constraint and then normalised, the codes inversely, so
+        that the data term stays. What this does to the penalties is taken into account by a multiple of
+        ``‖u_r‖²`` with the same slope. It lies above all of them but the penalty on U. Where that lets a step
+        rise, the next ones are shorter.
+        """
+        costs, work, progress = self.costs, self.costs.work, old.progress
+        momentum, ease = progress.next_momentum, progress.ease
+        alpha, beta, lam = costs.weights(old.batch)
+        V = work.extrapolated(old.V, old.last_V, momentum)
+        none = np.zeros(old.batch)
+        ridge = (
+            self._of_norms(old.U, V, alpha * ease, beta * ease)
+            if self.unit_components
+            else np.zeros(old.V.shape[1:])
+        )
+        swept_U, _ = costs.sweep_entries("U", old.U, V, none, alpha * ease, ridge, progress.slow)
+        U = work.extrapolated(swept_U, old.last_U, momentum)
+        if self.unit_components:
+            U, V = _normalised(U, V, old.U)
+        V, values = costs.sweep_entries("V", V, U, lam, beta * ease, np.zeros(ridge.shape), none)
+        rough = costs.roughness(V)
+        scale, inverse = best_scale(costs, U, V, rough, ease, 0 if self.unit_components else RESCALINGS)
+        last_V = old.V
+        if (scale != 1).any() or (inverse != 1).any():
+            U, swept_U = (work.scaled(F, scale) for F in (U, swept_U))
+            V, last_V = (work.scaled(F, inverse) for F in (V, old.V))
+        value = values.sum(axis=0) + costs.penalties(U, V, rough * inverse**2)
+        return WorkingPoint(U, V, swept_U, last_V, old.kept, progress.at(value)), U[:0]
+
+    def _of_norms(self, U: Array, V: Array, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Multiples of ``‖u_r‖²`` (B, k) with the slope of the penalties as u_r is normalised."""
+        lam, ones = self.costs.weights(len(alpha))[2], np.ones((len(alpha), U.shape[2]))
+        ridge = lam[:, None] * self.costs.roughness(V)
+        for weight, F, kernels in ((-alpha, U, self.costs.on_U), (beta, V, self.costs.on_V)):
+            if weight.any():
+                ridge = ridge + weight[:, None] * kernels.scale_derivatives(F, ones)[0] / 2
+        return ridge
+
     def _sweep_U(self, U: Array, XV: Array, VV: Array, alpha: np.ndarray) -> Array:
         if self.unit_components:
             return self.costs.on_U.sphere_sweep(U, XV, VV, alpha, SWEEPS)
@@ -190,8 +232,7 @@ class CoordinateDescent:
     def _at_best_scale(self, given: WorkingPoint, XU: Array) -> tuple[Array, Array]:
         """The multiple of ``V Uᵀ`` that fits the data best, in the best balance of U and V."""
         U, V, scaled = given.U, given.V, self.costs.work.scaled
-        fitting = to_numpy(total(XU * V, axis=(0, 2)))
-        size = to_numpy(total(gram(U, U) * gram(V, V), axis=(1, 2)))
+        fitting, size = self.costs.overlap(U, V, XU)
         t = np.repeat((fitting / np.where(size > 0, size, 1.0))[:, None], U.shape[2], axis=1)
         if self.unit_components:
             return U, scaled(V, t)
@@ -241,7 +282,7 @@ class CoordinateDescent:
         tried, best = progress.exchanges, progress.best
         ended = (progress.pace <= EXCHANGE_STALLED * best) | progress.lost
         ended &= (alpha + beta == 0) & (tried <= EXCHANGES) & (best > EXACT * progress.zero)
-        if U.shape[2] == 1 or not ended.any():
+        if U.shape[2] == 1 or self.costs.entries is not None or not ended.any():
             return point
         tried = np.where(ended & (best < (1 - IMPROVED) * progress.escaped), 0, tried)
         again = ended & (tried < EXCHANGES)
@@ -265,8 +306,15 @@ class CoordinateDescent:
 
     def _point_at(self, U: Array, V: Array) -> tuple[WorkingPoint, Array]:
         """A new run's working point, and ``X @ U`` there."""
-        XU = self.costs.data.times(U)
+        XU = self.costs.project(U)
         value, kept = self.costs.fit_value(U, V, XU, gram(U, U))
         value = value + self.costs.penalties(U, V, self.costs.roughness(V))
         progress = Progress.first(value, self.costs.zero_value(V.shape[1]))
         return WorkingPoint(U, V, U, V, kept, progress), XU
+
+
+def _normalised(U: np.ndarray, V: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """U with columns of unit norm, and V times their norms; a zero column is the one ``before``, unused."""
+    alive = (U > 0).any(axis=0)
+    unit, V = unit_columns(U, V)
+    return np.where(alive, unit, before), np.where(alive, V, np.zeros_like(V))

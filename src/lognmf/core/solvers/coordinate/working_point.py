@@ -16,6 +16,8 @@ FIRST_MOMENTUM = 0.5  # momentum of the first extrapolated step after the ramp
 MOMENTUM_GROWTH = 1.05  # an accepted step multiplies the momentum by this (Ang and Gillis 2019)
 MOMENTUM_SHRINKAGE = 1.5  # a rejected step divides the momentum by this, and caps it at its previous value
 CAP_GROWTH = 1.01  # an accepted step multiplies the cap of the momentum by this
+FIRST_SLOWNESS = 0.5  # after a step that was rejected although it did not extrapolate
+SLOWEST = 100.0  # rounding may reject any step
 LARGEST_CAP = 0.9999  # the cap of the momentum stays below this
 
 
@@ -33,6 +35,7 @@ class Progress:
     best: np.ndarray  # lowest objective so far
     escaped: np.ndarray  # lowest objective at the time of the last escape
     exchanges: np.ndarray  # exchanges since one last helped
+    slow: np.ndarray  # how much shorter steps are: curvatures are multiplied by 1 + slow
     recent: np.ndarray  # the last objectives, the newest at the end, (WINDOW + 1, B)
 
     @classmethod
@@ -40,7 +43,7 @@ class Progress:
         """The progress of a run that begins at the objective ``value``."""
         none, one = np.zeros(len(value)), np.ones(len(value))
         recent = np.tile(value, (WINDOW + 1, 1))
-        new = cls(none, none, one, none, one, one, zero, value, none + np.inf, none, recent)
+        new = cls(none, none, one, none, one, one, zero, value, none + np.inf, none, none, recent)
         return new.on_ramp(one)
 
     @classmethod
@@ -110,6 +113,11 @@ class Progress:
             momentum=np.where(used, np.where(accepted, grown, momentum / MOMENTUM_SHRINKAGE), momentum),
             cap=np.where(used, np.where(accepted, larger, momentum), cap),
             plain=np.where(accepted, 0.0, 1.0),
+            slow=np.where(
+                accepted | used | self.ramping,
+                self.slow / 2,
+                np.minimum(2 * self.slow + FIRST_SLOWNESS, SLOWEST),
+            ),
             recent=np.concatenate([self.recent[1:], value[None]]),
         )
 
