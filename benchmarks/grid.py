@@ -21,9 +21,9 @@ from sklearn.base import clone
 from lognmf import RobustLogSparseNMF, fit_grid
 from lognmf.core.arrays import product, product_t
 from lognmf.core.data import InMemory
-from lognmf.core.parallel import threads_for
 from lognmf.core.solvers import Multiplicative
 from lognmf.core.terms import ROW_NORMS, Robust
+from lognmf.core.threads import threads_for
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
 from lognmf.paper.methods import PINNED

@@ -16,6 +16,18 @@ def rng():
     return np.random.default_rng(0)
 
 
+@pytest.fixture
+def several_threads(monkeypatch):
+    """A function that lets so many threads share even the smallest work inside `threads_for`."""
+    from lognmf.core import threads
+
+    def use(count):
+        monkeypatch.setattr(threads, "allowed", lambda: count)
+        monkeypatch.setattr(threads, "SMALL", 0)
+
+    return use
+
+
 @pytest.fixture(scope="session")
 def data_home():
     """The folder of the benchmark data sets, or a skip that says how to get it."""

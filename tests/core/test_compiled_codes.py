@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from lognmf.core import parallel
 from lognmf.core.solvers import codes
 from lognmf.core.solvers.codes import Codes
 from lognmf.core.solvers.encode import _iterated, _solved, encode
 from lognmf.core.terms import PENALTIES, ROW_NORMS
+from lognmf.core.threads import threads_for
 from problems import code_problem
 
 
@@ -84,13 +84,12 @@ def test_robust_codes_are_no_worse(name, gamma, rng):
     assert (ours <= theirs * (1 + 1e-9) + 1e-12).all()
 
 
-def test_any_number_of_threads(rng, monkeypatch):
+def test_any_number_of_threads(rng, several_threads):
     U, X = parts(rng, 0.0), rng.random((101, 30))
     alone = encode(code_problem(X), U)
-    monkeypatch.setattr(parallel, "own_threads", lambda: 3)
-    monkeypatch.setattr(parallel, "SMALL_PRODUCT", 0)
+    several_threads(3)
     rule, start = Codes.of(code_problem(X), U)
-    with parallel.threads_for(X, 8):
+    with threads_for(X, 8):
         shared = _solved(rule, start).V[0]
     np.testing.assert_array_equal(shared, alone)
 

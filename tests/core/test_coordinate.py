@@ -16,7 +16,6 @@ import sweeps
 from lognmf.core.arrays import gram, product, product_t
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
-from lognmf.core.parallel import SHARED_PRODUCTS
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS, CoordinateDescent
 from lognmf.core.solvers.coordinate import compiled, rule
@@ -33,6 +32,7 @@ from lognmf.core.terms import (
     Robust,
     Weighted,
 )
+from lognmf.core.threads import threads_for
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
 from problems import factors, fit_of, samples
@@ -113,19 +113,16 @@ class TestTwin:
             np.testing.assert_array_equal(swept[:, 1, 2], V[:, 1, 2])
 
     @pytest.mark.parametrize("B", [1, 3])
-    def test_shared_sweep(self, penalty, dtype, B, rng, monkeypatch):
+    def test_split_sweep(self, penalty, dtype, B, rng, monkeypatch, several_threads):
         """In several threads it is the same, to the last bit."""
         X, U, V = self.arrays(rng, dtype, B=B)
         arguments = V, product(X, U), gram(U, U), rng.random((50, B)).astype(dtype)
         arguments += coloured(knn_graph(X, 3)), np.full(B, 0.5), np.full(B, 0.1)
         alone = compiled.loops(term(penalty)).sweep(*arguments, 2)
-        monkeypatch.setattr(compiled, "SHARED_WORK", 0)
-        monkeypatch.setattr("lognmf.core.parallel.own_threads", lambda: 2)
-        token = SHARED_PRODUCTS.set(True)
-        try:
+        monkeypatch.setattr(compiled, "LANES", 8)
+        several_threads(2)
+        with threads_for(X, 1):
             shared = compiled.loops(term(penalty)).sweep(*arguments, 2)
-        finally:
-            SHARED_PRODUCTS.reset(token)
         np.testing.assert_array_equal(shared, alone)
 
     def test_sphere_sweep(self, penalty, dtype, rng):

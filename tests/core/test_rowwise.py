@@ -6,12 +6,12 @@ import scipy.sparse as sp
 
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
-from lognmf.core.parallel import SHARED_PRODUCTS
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.solvers.coordinate.coloured_graph import coloured, without_edges
 from lognmf.core.solvers.coordinate.rowwise import Entries, sweeper
 from lognmf.core.terms import L1, LOSSES, PENALTIES, KullbackLeibler, graph_penalty, unless_zero
+from lognmf.core.threads import threads_for
 from lognmf.graph import knn_graph
 
 LOSS_NAMES = tuple(LOSSES)
@@ -118,7 +118,7 @@ class TestSweep:
             np.testing.assert_allclose(new_U[:, b], expected[0], rtol=tolerance, atol=tolerance)
             np.testing.assert_allclose(turned[:, b], expected[1], rtol=tolerance, atol=tolerance)
 
-    def test_several_threads(self, squares, form, known, penalty, rng, monkeypatch):
+    def test_several_threads(self, squares, form, known, penalty, rng, several_threads):
         """They give the same, to the last bit."""
         _, _, (entries, _), U, V = self.sides(rng, squares, form, known)
         weight, none = np.array([0.2, 0.0]), np.zeros(2)
@@ -128,12 +128,9 @@ class TestSweep:
         )
         arguments = loops, V, U, rows, weight, weight, np.zeros((2, 4)), none, 1
         alone = entries.sweep(*arguments)
-        monkeypatch.setattr("lognmf.core.parallel.own_threads", lambda: 2)
-        token = SHARED_PRODUCTS.set(True)
-        try:
+        several_threads(2)
+        with threads_for(V[:, 0], 1):
             shared = entries.sweep(*arguments)
-        finally:
-            SHARED_PRODUCTS.reset(token)
         for one, other in zip(alone, shared, strict=True):
             np.testing.assert_array_equal(one, other)
 

@@ -84,11 +84,13 @@ class TestSolver:
         weights = 10.0 ** rng.uniform(-2, 1, size=(4, 4))
         rule = SOLVERS[solver].of(problem(X, fit, "log", *weights))
         whole = iterate(rule, rule.start(U, V), max_iter=20, tol=0)
-        monkeypatch.setattr("lognmf.core.parallel.BLOCK_NUMBERS", 7 * 4 * 3)
+        monkeypatch.setattr("lognmf.core.threads.BLOCK_NUMBERS", 7 * 4 * 3)
         blocks = iterate(rule, rule.start(U, V), max_iter=20, tol=0)
-        np.testing.assert_allclose(blocks.state.U, whole.state.U, rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(blocks.state.V, whole.state.V, rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(blocks.objective, whole.objective, rtol=1e-13)
+        # Products of other shapes round otherwise, and iterations carry that on; a row in a wrong place
+        # would change the first digits.
+        np.testing.assert_allclose(blocks.state.U, whole.state.U, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(blocks.state.V, whole.state.V, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(blocks.objective, whole.objective, rtol=1e-10)
 
     def test_start_is_not_changed(self, solver, rng):
         X = samples(rng)
@@ -228,7 +230,7 @@ def test_workers_survive_a_fork(rng, monkeypatch):
     import multiprocessing
     import warnings
 
-    monkeypatch.setattr("lognmf.core.parallel.BLOCK_NUMBERS", 16)
+    monkeypatch.setattr("lognmf.core.threads.BLOCK_NUMBERS", 16)
     X = samples(rng, 30, 20)
     U, V = factors(rng, X, 2, 3)
     rule = SOLVERS["mu"].of(problem(X, "l2log", "log", *np.ones((4, 2))))

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import PlainNMF
-from lognmf.core import parallel, sparse_products
+from lognmf.core import sparse_products
 from lognmf.core.data import InMemory
-from lognmf.core.parallel import threads_for
 from lognmf.core.starts import nndsvda
+from lognmf.core.threads import threads_for
 
 
 def draw(n, p, density, dtype=np.float64, seed=0):
@@ -18,15 +18,11 @@ def draw(n, p, density, dtype=np.float64, seed=0):
 
 
 @pytest.fixture(params=[1, 2, 5])
-def threads(request, monkeypatch):
-    monkeypatch.setattr(parallel, "own_threads", lambda: request.param)
-    monkeypatch.setattr(parallel, "SMALL_PRODUCT", 0)
+def threads(request, monkeypatch, several_threads):
+    several_threads(request.param)
     monkeypatch.setattr(sparse_products, "LARGE", 0)
     monkeypatch.setattr(sparse_products, "LEAST_BYTES", 0)
     monkeypatch.setattr(sparse_products, "BLOCK_ROWS", 16)
-    parallel._workers.cache_clear()
-    yield request.param
-    parallel._workers.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -53,10 +49,10 @@ def test_factors_in_any_layout_and_wide_indices(threads):
         np.testing.assert_array_equal(InMemory(X).t_times(V)[:, 1], X.T @ np.ascontiguousarray(V[:, 1]))
 
 
-def test_whole_fits_do_not_depend_on_the_threads(threads, monkeypatch):
+def test_whole_fits_do_not_depend_on_the_threads(threads, monkeypatch, several_threads):
     X, *_ = draw(150, 40, 0.2)
     fit = PlainNMF(3, solver="cd", init="nndsvda", max_iter=5, tol=0, random_state=0).fit(X)
-    monkeypatch.setattr(parallel, "own_threads", lambda: 1)
+    several_threads(1)
     monkeypatch.setattr(sparse_products, "LARGE", 1 << 40)  # by SciPy
     alone = PlainNMF(3, solver="cd", init="nndsvda", max_iter=5, tol=0, random_state=0).fit(X)
     np.testing.assert_array_equal(fit.components_, alone.components_)

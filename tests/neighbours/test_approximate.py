@@ -5,8 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph, neighbours
-from lognmf.core import parallel
-from lognmf.neighbours import approximate, dense, find_neighbours
+from lognmf.neighbours import approximate, find_neighbours
 from lognmf.neighbours.approximate import nearest_approximately
 
 
@@ -61,15 +60,12 @@ def test_small_sets_are_searched_exactly(rng, monkeypatch):
     np.testing.assert_array_equal(nearest_approximately(X, 5)[0], true_neighbours(X, 5)[0])
 
 
-def test_threads_do_not_matter(rng, small_cells, monkeypatch):
+def test_threads_do_not_matter(rng, small_cells, several_threads):
     X = curved(rng)
     found = []
     for threads in (1, 3):
-        monkeypatch.setattr(parallel, "own_threads", lambda threads=threads: threads)
-        monkeypatch.setattr(dense, "own_threads", lambda threads=threads: threads)
-        parallel._workers.cache_clear()
+        several_threads(threads)
         found.append(nearest_approximately(X, 5))
-    parallel._workers.cache_clear()
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
 

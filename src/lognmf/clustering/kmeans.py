@@ -7,6 +7,7 @@ numbers is chosen, the first one *within rounding* is taken, so that ties stay t
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from numbers import Integral
@@ -18,11 +19,12 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state as generator
+from threadpoolctl import ThreadpoolController
 
 from lognmf.clustering.lloyd import SLACK, Points, assign, first, first_least, lloyd, pick
 from lognmf.core.arrays import Array, is_torch, join, like, namespace, on_gpu, to_numpy
 from lognmf.core.matrices import with_small_indices
-from lognmf.core.parallel import SMALL_PRODUCT, limited, operations
+from lognmf.core.threads import SMALL, one_blas_thread, operations
 from lognmf.parameters import check_random_state, check_sparse
 
 _MEMORY = {"cpu": 2**24, "accelerator": 2**32}
@@ -85,8 +87,9 @@ def cluster(V: Any, n_clusters: int, *, random_state: Any = None, n_init: int = 
     rng = generator(random_state)
     kmeans = KMeans(n_clusters, n_init=n_init, random_state=rng)
     # scikit-learn's threads add their sums in the order in which they finish: of two, a + b is b + a.
-    threads = 1 if operations(V, n_clusters) <= SMALL_PRODUCT else 2
-    with warnings.catch_warnings(), limited(threads):
+    most = 1 if operations(V, n_clusters) <= SMALL else 2
+    threads = min([most, *(library.num_threads for library in _openmp().lib_controllers)])
+    with warnings.catch_warnings(), one_blas_thread(), _openmp().limit(limits=threads):
         # Equal codes belong together, and fewer clusters are then expected.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
         if n > (count := max(STARTED_ON, 20 * n_clusters)):
@@ -115,6 +118,11 @@ def main_parts(labels: np.ndarray, n_clusters: int, V: Any) -> np.ndarray:
     matched, own = linear_sum_assignment(-means)
     parts[matched] = own
     return parts
+
+
+@functools.cache
+def _openmp() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")
 
 
 def kmeans(

@@ -13,11 +13,12 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering.kmeans import cluster, kmeans
+from lognmf.core import sparse_products
 from lognmf.core.arrays import Array, Matrix, double, is_torch, like, namespace, on_gpu, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.matrices import factor_pattern, operator_like, rows_of
-from lognmf.core.parallel import in_blocks, limited
 from lognmf.core.starts import ARPACK_SEED
+from lognmf.core.threads import threads_for
 from lognmf.neighbours import distinct_rows
 
 TINY_PIECE = 0.1
@@ -35,9 +36,6 @@ SETTLED = 0.05
 
 AMPLIFIED = 9.0
 """Logarithm of how much a filter may amplify: more would cost the digits of single precision."""
-
-ROWS = 1 << 14
-"""Rows of the graph that a thread multiplies at a time."""
 
 RESTARTS = 300
 """Maximum number of restarts of the Lanczos iterations; tens are usual."""
@@ -144,12 +142,12 @@ def filtered_vectors(
     """
     V = rng.standard_normal((walk.shape[0], k + 10)).astype(np.float32)
     V[:, 0] = np.sqrt(degree)  # an eigenvector
-    times = _on_all_cores(walk)
+    times = functools.partial(sparse_products.times, sp.csr_array(walk, dtype=np.float32))
     if pattern is not None and is_torch(pattern):
         V = like(V, pattern[:0].float())
         times = functools.partial(namespace(V).matmul, operator_like(walk, V))
     least, missing = 0.9, float(k)
-    with limited():  # the same products for any number of threads
+    with threads_for(walk, V.shape[1]):  # the same products for any number of threads
         for _ in range(ROUNDS):
             V = namespace(V).linalg.qr(_damped(times, V, least))[0]
             values, turn = np.linalg.eigh(to_numpy(V.T @ times(V)).astype(np.float64))
@@ -173,22 +171,6 @@ def _damped(times: Callable[[Array], Array], V: Array, least: float) -> Array:
         product -= last
         last, V = V, product
     return V
-
-
-def _on_all_cores(walk: sp.csr_array) -> Callable[[np.ndarray], np.ndarray]:
-    """The product with ``walk`` in single precision, by blocks of `ROWS` rows."""
-    blocks = [walk[start : start + ROWS].astype(np.float32) for start in range(0, walk.shape[0], ROWS)]
-
-    def times(V: np.ndarray) -> np.ndarray:
-        out = np.empty_like(V)
-
-        def multiply(some: slice) -> None:
-            out[some.start * ROWS : some.stop * ROWS] = blocks[some.start] @ V
-
-        in_blocks(multiply, len(blocks), 1)
-        return out
-
-    return times
 
 
 def t_times(X: Matrix, F: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import sparse_products
-from lognmf.core.parallel import SHARED_PRODUCTS, in_parts, shared_out
+from lognmf.core.threads import is_split, split
 from lognmf.parameters import unmasked
 
 Array: TypeAlias = Any
@@ -27,6 +27,9 @@ Array: TypeAlias = Any
 
 NARROW = 160
 """Columns up to which a product with Xᵀ is taken the other way round; measured."""
+
+LEAST = 64
+"""Rows, or columns, of a part of a product that is split: narrower ones take BLAS twice as long."""
 
 Matrix: TypeAlias = Any
 """A dense array or a sparse matrix: whatever can stand left of a product."""
@@ -86,19 +89,22 @@ def product(M: Matrix, F: Array) -> Array:
     wide = xp.reshape(F, (n, B * k))
     if sp.issparse(M):
         return sparse_products.times(M, wide).reshape(M.shape[0], B, k)
-    if SHARED_PRODUCTS.get() and isinstance(M, np.ndarray) and isinstance(F, np.ndarray):
-        return _shared_product(M, wide).reshape(M.shape[0], B, k)
+    if isinstance(M, np.ndarray) and isinstance(F, np.ndarray):
+        return _split_product(M, wide).reshape(M.shape[0], B, k)
     return xp.reshape(M @ wide, (M.shape[0], B, k))
 
 
-def _shared_product(M: np.ndarray, N: np.ndarray) -> np.ndarray:
-    """``M @ N`` of matrices or stacks of them, the first axis shared out among our own threads."""
+def _split_product(M: np.ndarray, N: np.ndarray) -> np.ndarray:
+    """``M @ N`` of matrices or stacks of them; a large one is split along the first axis."""
+    cost = 2.0 * M.size * N.shape[-1]
+    if not is_split(cost):
+        return np.matmul(M, N)
     out = np.empty((*M.shape[:-1], N.shape[-1]), dtype=np.result_type(M, N))
 
-    def fill(own: slice) -> None:
-        np.matmul(M[own], N if N.ndim == 2 else N[own], out=out[own])
+    def fill(part: slice) -> None:
+        np.matmul(M[part], N if N.ndim == 2 else N[part], out=out[part])
 
-    shared_out(fill, M.shape[0])
+    split(fill, M.shape[0], cost, least=1 if M.ndim == 3 else LEAST)
     return out
 
 
@@ -114,10 +120,10 @@ def _narrow_product_t(X: np.ndarray, F: np.ndarray) -> np.ndarray:
     """``(Fᵀ X)ᵀ``: OpenBLAS is a sixth faster this way round for few columns in double precision."""
     out = np.empty((X.shape[1], F.shape[1]), dtype=X.dtype)
 
-    def fill(own: slice) -> None:
-        out[own] = (F.T @ X[:, own]).T
+    def fill(part: slice) -> None:
+        out[part] = (F.T @ X[:, part]).T
 
-    in_parts(fill, X.shape[1])
+    split(fill, X.shape[1], 2.0 * X.size * F.shape[1], least=LEAST)
     return out
 
 
@@ -125,9 +131,7 @@ def gram(F: Array, G: Array) -> Array:
     """``F_bᵀ G_b`` for every setting b: (n, B, k) × (n, B, l) → (B, k, l)."""
     xp = namespace(F)
     left, right = xp.permute_dims(F, (1, 2, 0)), xp.permute_dims(G, (1, 0, 2))
-    if SHARED_PRODUCTS.get() and isinstance(F, np.ndarray):
-        return _shared_product(left, right)
-    return xp.matmul(left, right)
+    return _split_product(left, right) if isinstance(F, np.ndarray) else xp.matmul(left, right)
 
 
 def mix(F: Array, M: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, take, to_numpy
-from lognmf.core.parallel import BLOCK_NUMBERS
+from lognmf.core.threads import BLOCK_NUMBERS
 
 
 def is_csr_tensor(x: Any) -> bool:

@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.parallel import in_parts
+from lognmf.core.threads import ELEMENTWISE, split
 
 LARGE = 1 << 18
 """Stored entries from which it pays to load our loops."""
+
+SLOWER = 8
+"""What a stored entry costs for every column, in operations of a dense product."""
 
 BLOCK_ROWS = 1 << 12
 """Rows of X in a block of Xᵀ: their rows of V stay in a core's cache."""
@@ -58,11 +61,11 @@ class Blocks(NamedTuple):
         count, F, loop = len(self.ends) - 1, np.ascontiguousarray(F), _loop()
         out = np.zeros((count, F.shape[1]), dtype=F.dtype)
 
-        def fill(own: slice) -> None:
+        def fill(part: slice) -> None:
             for rows, M in self.parts:
-                loop(M.data, M.indices, M.indptr, F[rows], out, own.start, own.stop)
+                loop(M.data, M.indices, M.indptr, F[rows], out, part.start, part.stop)
 
-        in_parts(fill, count, self.ends)
+        split(fill, count, SLOWER * float(self.ends[-1]) * F.shape[1], ends=self.ends)
         return out
 
 
@@ -76,11 +79,11 @@ def transposed(X: sp.csr_array) -> Blocks | None:
     parts = list(map(slice, edges, edges[1:]))
     blocks = [Block(slice(0), X)] * count
 
-    def turn(own: slice) -> None:
-        for place in range(own.start, own.stop):
+    def turn(part: slice) -> None:
+        for place in range(part.start, part.stop):
             blocks[place] = Block(parts[place], sp.csr_array(_rows(X, parts[place]).T))
 
-    in_parts(turn, count)
+    split(turn, count, ELEMENTWISE * X.nnz)
     ends = sum((block.M.indptr.astype(np.int64) for block in blocks), np.zeros(p + 1, dtype=np.int64))
     return Blocks(blocks, ends)
 

@@ -20,8 +20,8 @@ from lognmf.clustering import cluster, scores
 from lognmf.clustering.spectral import TINY_PIECE, spectral_clusters
 from lognmf.core.arrays import Matrix, is_torch
 from lognmf.core.matrices import stored_values
-from lognmf.core.parallel import limited
 from lognmf.core.starts import krylov_svd
+from lognmf.core.threads import one_blas_thread
 from lognmf.graph import Graphs
 from lognmf.models.starts import NEIGHBOURS, near_clusters
 from lognmf.models.validation import Samples
@@ -74,7 +74,7 @@ def _linear(X: Matrix, k: int, rng: np.random.RandomState, graphs: Graphs, n_nei
     if is_torch(X):
         U, S, _ = krylov_svd(X, min(k, *X.shape), rng, float(stored_values(X).max()))
         return cluster(normalize(U * S), k, random_state=rng, n_init=STARTS)
-    with limited():  # its many thin products take twice as long on two threads
+    with one_blas_thread():  # its many thin products take twice as long on two threads
         U, S, _ = randomized_svd(X, min(k, *X.shape), n_iter=4, random_state=rng)
     return cluster(normalize(U * S), k, random_state=rng, n_init=STARTS)
 

@@ -17,8 +17,8 @@ from lognmf.clustering.spectral import LARGE, filtered_vectors
 from lognmf.core.arrays import Matrix
 from lognmf.core.data import divided
 from lognmf.core.matrices import on_cpu, rows_of
-from lognmf.core.parallel import limited
 from lognmf.core.starts import ARPACK_SEED
+from lognmf.core.threads import one_blas_thread
 from lognmf.metrics import modularity
 
 DENSE = 2000
@@ -61,7 +61,7 @@ def _silhouettes(X: Matrix, clusterings: Sequence[np.ndarray | None]) -> list[fl
     n = X.shape[0]
     some = np.sort(np.random.default_rng(0).permutation(n)[:MEASURED])
     rows = on_cpu(rows_of(X, some))
-    with limited():
+    with one_blas_thread():
         distances = pairwise_distances(divided(rows, abs(rows).max() or 1.0))
     np.fill_diagonal(distances, 0)
     shown = [None if labels is None else labels[some] for labels in clusterings]
@@ -80,7 +80,9 @@ def _leading(W: sp.csr_array, count: int) -> tuple[np.ndarray, np.ndarray]:
     scale = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
     walk = sp.csr_array(W.multiply(scale[:, None]).multiply(scale))
     if n <= DENSE:
-        with limited():  # where other programs use the cores, a second thread costs many times what it saves
+        with (
+            one_blas_thread()
+        ):  # where other programs use the cores, a second thread costs many times what it saves
             values, vectors = scipy.linalg.eigh(walk.toarray(), subset_by_index=[n - count, n - 1])
     elif n > LARGE:
         # Lanczos iterations miss eigenvalues that are equal, as those of a graph in pieces are.

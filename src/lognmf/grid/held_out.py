@@ -13,9 +13,9 @@ from scipy.optimize import linear_sum_assignment
 from lognmf.core.arrays import Matrix
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
-from lognmf.core.parallel import threads_for
 from lognmf.core.rule import State
 from lognmf.core.solvers.left_out import Gaps, LeftOut, outlying, without_one
+from lognmf.core.threads import threads_for
 
 SHARE = 0.05
 """Share of the entries that a fold holds out."""

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from lognmf.core import starts
 from lognmf.core.arrays import Array, contiguous, copied, like, namespace, to_numpy
 from lognmf.core.data import Data, InMemory
-from lognmf.core.parallel import threads_for
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers import encode
 from lognmf.core.terms import LOSSES
+from lognmf.core.threads import threads_for
 from lognmf.graph import Graphs
 from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
 from lognmf.models.callbacks import CallbackSupportMixin, Watcher, with_callbacks

@@ -16,11 +16,11 @@ from scipy.stats import gaussian_kde
 from lognmf.core.arrays import Array, Elsewhere, like, namespace, to_numpy, total
 from lognmf.core.data import Data
 from lognmf.core.loop import OnEval, OnState
-from lognmf.core.parallel import threads_for
 from lognmf.core.rule import State
 from lognmf.core.terms import PENALTIES, ROW_NORMS
 from lognmf.core.terms.protocol import degree_of
 from lognmf.core.terms.robust import kept_share
+from lognmf.core.threads import threads_for
 from lognmf.graph import Graphs
 from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import Factors, Fit, Setup, Watch, fit

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lognmf.core.parallel import in_blocks, limited
+from lognmf.core.threads import in_blocks, threads_for
 from lognmf.neighbours.dense import Best, Points, measured, nearest_dense, smallest
 
 CELL = 256
@@ -45,7 +45,7 @@ def nearest_approximately(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
         true = nearest_dense(X[tested], X, k + 1, but_itself=False)[0][:, 1:]  # the first one is itself
         points, best = Points.single(X), Best(np.empty((n, 0), np.float32), np.empty((n, 0), np.int32))
         for _ in range(rounds):
-            with limited():  # each of our own threads has its own products
+            with threads_for(X, n):
                 best = _better(best, _round(points, rng, compared, k + _SPARE))
             found = (best.places[tested][:, :, None] == true[:, None, :]).any(axis=1)
             if found.mean() >= RECALL:

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from lognmf.core.arrays import positive
 from lognmf.core.matrices import squared_row_norms
-from lognmf.core.parallel import in_blocks, limited, own_threads
+from lognmf.core.threads import allowed, in_blocks, threads_for
 
 _SPARE = 3
 """Extra candidates per sample, so that few samples need a search through all distances."""
@@ -46,7 +46,7 @@ def nearest_dense(Y: np.ndarray, X: np.ndarray, k: int, *, but_itself: bool) -> 
     rows = np.arange(Y.shape[0])
     neighbours, squared = np.empty((len(rows), k), dtype=np.intp), np.empty((len(rows), k))
     single = X.dtype == np.float64 and X.shape[0] >= max(_SINGLE_FROM, 2 * (k + _SPARE_SINGLE))
-    with limited():  # each of our own threads has its own products
+    with threads_for(X, len(rows)):
         if single:
             neighbours[:], squared[:], sure = _by_single_products(Y, X, k, but_itself)
             rows = rows[~sure]
@@ -192,7 +192,7 @@ def _candidates(
     if n < _SINGLE_FROM:
         queries, chunk = max(16, _SMALL // max(n, p)), n
     else:
-        queries = int(np.clip(_MEMORY // (8 * own_threads() * (3 * p + 2 * _QUERIES)), 16, _QUERIES))
+        queries = int(np.clip(_MEMORY // (8 * allowed() * (3 * p + 2 * _QUERIES)), 16, _QUERIES))
         chunk = max(2 * queries, 4 * count)
 
     def search(some: slice) -> None:

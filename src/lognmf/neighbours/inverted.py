@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.parallel import in_blocks, limited
+from lognmf.core.threads import in_blocks, threads_for
 
 _PRODUCTS = 1 << 21
 """Numbers in the products of the samples that a thread takes at a time."""
@@ -49,7 +49,7 @@ def nearest_sparse(
         found = nearest[some], squared[some]
         _search(some.start, rows_Y, rows_X, index, sizes_Y, sizes_X, error, but_itself, products, *found)
 
-    with limited():  # each of our own threads has its own products
+    with threads_for(X, m):
         in_blocks(search, m, max(1, min(64, _PRODUCTS // n)))
     return nearest, squared
 

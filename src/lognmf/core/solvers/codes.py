@@ -17,15 +17,16 @@ import numpy as np
 
 from lognmf.core.arrays import Array, gram, namespace, on_gpu, positive, row_dot, take, to_numpy
 from lognmf.core.data import in_memory
-from lognmf.core.parallel import in_parts
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.terms.l1 import L1
 from lognmf.core.terms.protocol import RowNorm, SeparablePenalty
 from lognmf.core.terms.robust import kept_share, robust_value
+from lognmf.core.threads import split
 
 BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 16, 1 << 26  # entries of the k×k systems that are solved together
 COMPILED_WORK = 1 << 18  # multiplications of a sweep from which it pays to load the compiled loops
+STEPS = 10  # usual steps of a code
 EXPLORING_SWEEPS = 2  # sweeps of a start before and after its exchange
 
 
@@ -111,7 +112,11 @@ class Codes:
         problem = (self.gram.reshape(-1, *self.gram.shape[-2:]), XU[0], self.squared_norms, penalty.weight)
         limits = (self.bounded, np.finfo(V.dtype).eps, tol, max_iter)
         finite: list[bool] = []
-        in_parts(lambda own: finite.append(loop(*problem, *limits, V, own.start, own.stop)), len(V))
+        split(
+            lambda part: finite.append(loop(*problem, *limits, V, part.start, part.stop)),
+            len(V),
+            STEPS * 4.0 * XU.size * XU.shape[2],
+        )
         return replace(state, V=V[None, ...]) if all(finite) else None
 
     def _settle(self, state: State, times: int) -> State:

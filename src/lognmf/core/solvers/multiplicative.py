@@ -12,10 +12,10 @@ import numpy as np
 
 from lognmf.core.arrays import Array, kernels, like, namespace, without_subnormals
 from lognmf.core.data import InMemory
-from lognmf.core.parallel import by_rows, by_settings
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.terms.protocol import DataFit, Halves, Penalty, degree_of, of_rows, summed
+from lognmf.core.threads import by_rows, by_settings
 
 NEWTON_STEPS = 60
 """Maximum number of steps to the multiplier; a handful is usual."""

@@ -22,8 +22,8 @@ from lognmf.core.arrays import (
     to_numpy,
 )
 from lognmf.core.data import InMemory
-from lognmf.core.parallel import by_rows
 from lognmf.core.terms.protocol import FitHalves, Halves
+from lognmf.core.threads import by_rows
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ import numpy as np
 
 from lognmf.core.arrays import Array, gram, kernels, namespace, on_gpu, positive, scale_rows, take
 from lognmf.core.data import InMemory
-from lognmf.core.parallel import by_rows
 from lognmf.core.terms.frobenius import folded, squared_residuals, unfolded
 from lognmf.core.terms.protocol import FitHalves, Halves, RowNorm
+from lognmf.core.threads import by_rows
 
 
 def kept_share(row_norm: RowNorm, r: Array, tau: Array) -> Array:

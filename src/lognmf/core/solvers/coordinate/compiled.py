@@ -14,13 +14,12 @@ from math import sqrt
 import numpy as np
 
 from lognmf.core.compiling import compiled_fast, inlined
-from lognmf.core.parallel import SHARED_PRODUCTS, in_parts, shared_out
 from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph
 from lognmf.core.solvers.coordinate.loops import Loops
 from lognmf.core.terms.protocol import SeparablePenalty
+from lognmf.core.threads import ELEMENTWISE, is_split, split
 
 LANES = 32  # rows that a sweep takes together; they are independent, so the innermost loop runs over them
-SHARED_WORK = 1 << 22  # multiplications in a sweep from which it is split over threads
 JOINED = 8  # entries that `penalty_sum` joins to one, if the penalty can: one logarithm for all of them
 JOINED_BELOW = 1e30  # entries up to which so many can be joined without overflow
 
@@ -54,22 +53,20 @@ def _sweep(kernel, F, A, G, kept, rows, lam, weight, times, *, in_place=False):
     out = F if in_place else np.array(F, order="C")
     order, bounds, *graph = rows
 
-    def part(order, bounds, settings):
+    def sweep(order, bounds, settings):
         kernel(out, A, G, kept, order, bounds, *graph, lam, weight, times, settings.start, settings.stop)
 
     n, B, k = F.shape
-    # Where BLAS has threads of its own, ours would be in its way.
-    if not SHARED_PRODUCTS.get() or n * B * k * k * times < SHARED_WORK:
-        part(order, bounds, slice(0, B))
-    elif B > 1:  # settings are independent
-        shared_out(lambda own: part(order, bounds, own), B)
+    a_row = 2.0 * k * k * times
+    if B > 1 or not is_split(n * a_row):  # settings are independent
+        split(lambda settings: sweep(order, bounds, settings), B, B * n * a_row)
     else:  # so are rows of one colour
         for of_colour in np.split(order, bounds[1:-1]):
 
-            def some(own, of_colour=of_colour):
-                part(of_colour[own], np.array([0, own.stop - own.start]), slice(0, 1))
+            def some(part, of_colour=of_colour):
+                sweep(of_colour[part], np.array([0, part.stop - part.start]), slice(0, 1))
 
-            shared_out(some, len(of_colour))
+            split(some, len(of_colour), len(of_colour) * a_row, least=LANES)
     return out
 
 
@@ -260,7 +257,8 @@ def roughness(V, indptr, indices, edges):
 def extrapolated(F, last, momentum):
     """``F + momentum · (F − last)`` with ``momentum`` (B,), not below zero, without subnormal numbers."""
     out = np.empty(F.shape, F.dtype)
-    in_parts(lambda rows: _extrapolate(F[rows], last[rows], momentum, out[rows]), len(F))
+    cost = ELEMENTWISE * F.size
+    split(lambda rows: _extrapolate(F[rows], last[rows], momentum, out[rows]), len(F), cost)
     return out
 
 
@@ -277,7 +275,7 @@ def _extrapolate(F, last, momentum, out):
 def scaled(F, factors):
     """Columns of F times ``factors`` (B, k), without subnormal numbers."""
     out = np.empty(F.shape, F.dtype)
-    in_parts(lambda rows: _scale(F[rows], factors, out[rows]), len(F))
+    split(lambda rows: _scale(F[rows], factors, out[rows]), len(F), ELEMENTWISE * F.size)
     return out
 
 

@@ -20,9 +20,9 @@ import scipy.sparse as sp
 
 from lognmf.core.compiling import compiled_fast, inlined
 from lognmf.core.data import InMemory, entry_rows
-from lognmf.core.parallel import in_parts
 from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph
 from lognmf.core.terms.protocol import SeparablePenalty
+from lognmf.core.threads import ELEMENTWISE, split
 
 SWEEPS = 1  # sweeps of a factor in a step
 DENSE = 0.5  # matrices in which at least this share of the entries matters are not stored as sparse ones
@@ -98,6 +98,7 @@ class Entries:
         n, B, _ = F.shape
         out, values = np.array(F, order="C"), np.zeros((n, B))
         order, bounds, *graph = rows
+        a_row = ELEMENTWISE * times * G.shape[2] * max(1.0, len(self.x) / max(1, n))  # operations
         for b in range(B):
             other = np.ascontiguousarray(G[:, b, :], dtype=np.float64)
             sums = other.sum(axis=0)
@@ -110,7 +111,7 @@ class Entries:
                 def part(own, of_colour=of_colour, entries=entries, numbers=numbers, b=b):
                     loops(out, b, of_colour[own], *entries, *graph, *numbers, values)
 
-                in_parts(part, len(of_colour))
+                split(part, len(of_colour), len(of_colour) * a_row)
         return out, values
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 from lognmf import PlainNMF, cluster
-from lognmf.core import parallel
+from lognmf.clustering import kmeans
+from lognmf.core import threads
 from lognmf.core.arrays import gram, product, product_t
-from lognmf.core.parallel import SHARED_PRODUCTS, by_rows, limited, shared_out, threads_for
+from lognmf.core.threads import THREADS, by_rows, in_blocks, one_blas_thread, split, threads_for
 
 
 def numbers():
@@ -23,71 +25,97 @@ def numbers():
 
 @pytest.fixture(autouse=True)
 def two_threads(monkeypatch):
-    monkeypatch.setattr(parallel, "cores", lambda: 2)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     before = numbers()
-    parallel._set_blas(dict.fromkeys(libraries, 2))
+    threads._set_blas(dict.fromkeys(libraries, 2))
     if set(numbers()) != {2}:
         pytest.skip("this BLAS cannot be given two threads")
     yield
-    parallel._set_blas(dict(zip(libraries, before, strict=True)))
+    threads._set_blas(dict(zip(libraries, before, strict=True)))
 
 
 SMALL = np.ones((1 << 11, 1 << 11)), 1
 LARGE = np.ones((1 << 11, 1 << 11)), 2
-WIDE = np.ones((1 << 11, 1 << 11)), 32
 
 
 def test_small_problems_have_one():
     with threads_for(*SMALL):
         assert set(numbers()) == {1}
-        assert not SHARED_PRODUCTS.get()
+        assert THREADS.get() == 1
     assert set(numbers()) == {2}
 
 
-@pytest.mark.parametrize(("X", "columns"), [LARGE, (sp.csr_array(WIDE[0]), 32)])
-def test_others_share_with_our_threads(X, columns):
-    """Those of BLAS spin, and wait for ever where other programs use the cores."""
-    with threads_for(X, columns):
+@pytest.mark.parametrize("X", [LARGE[0], sp.csr_array(LARGE[0])])
+def test_large_ones_are_split_over_ours(X):
+    """The threads of BLAS spin, and wait for ever where other programs use the cores."""
+    with threads_for(X, 2):
         assert set(numbers()) == {1}
-        assert SHARED_PRODUCTS.get()
+        assert THREADS.get() == 2
+    assert THREADS.get() == 1
     assert set(numbers()) == {2}
 
 
-def test_parts_of_equal_work():
-    ends, parts = np.array([0, 0, 90, 95, 100, 100]), []
-    shared_out(parts.append, 5, ends)
-    assert sorted((own.start, own.stop) for own in parts) == [(0, 2), (2, 5)]
+@pytest.mark.parametrize(("count", "ends"), [(9, None), (5, np.array([0, 0, 90, 95, 100, 100])), (1, None)])
+def test_parts_cover_everything_once(count, ends):
+    seen = np.zeros(count)
+
+    def work(part):
+        seen[part] += 1
+
+    for cost in (0, np.inf):
+        with threads_for(*LARGE):
+            split(work, count, cost, ends=ends)
+    assert (seen == 2).all()
 
 
-def test_wide_products_are_shared_out(rng):
-    """By us: BLAS has one thread. The same numbers, and in our threads nothing is shared out again."""
+def test_wide_products_are_split(rng):
+    """The same numbers; what is split is not split again."""
     F, G = rng.random((1 << 11, 4, 8)), rng.random((1 << 11, 4, 8))
     X = rng.random((1 << 11, 1 << 11))
     expected = product(X, F), product_t(X, G), gram(F, G)
+    many = np.ones((1 << 14, 4, 8))
     with threads_for(X, 32):
-        assert SHARED_PRODUCTS.get()
-        assert set(numbers()) == {1}
-        found = product(X, F), product_t(X, G)
-        found += (gram(F, G),)
-        many = np.ones((1 << 14, 4, 8))
-        inside = by_rows(lambda rows: np.full_like(many[rows], SHARED_PRODUCTS.get()), many)
-    assert not SHARED_PRODUCTS.get()
-    assert not inside[-1].any()
+        found = product(X, F), product_t(X, G), gram(F, G)
+        inside = by_rows(lambda rows: np.full_like(many[rows], seen(THREADS.get())), many)
+    assert set(np.unique(inside)) <= {1, 2}
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("allowed", "used"), [("1", 1), ("2", 2), ("9", 2), ("0", 1), ("", 2), ("two", 2), (None, 2)]
-)
-def test_our_threads_heed_what_blas_does(monkeypatch, allowed, used):
-    if allowed is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", allowed)
-    assert parallel.own_threads() == used
-    with threads_for(*WIDE):
-        assert SHARED_PRODUCTS.get() == (used > 1)
+def seen(threads):
+    """So many threads may split work here; in a thread of the pool it is one."""
+    assert threads == (2 if threading.current_thread() is threading.main_thread() else 1)
+    return threads
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "NUMBA_NUM_THREADS"])
+@pytest.mark.parametrize(("given", "used"), [("1", 1), ("9", 2), ("0", 1), ("", 2), ("two", 2)])
+def test_the_environment_limits_our_threads(monkeypatch, name, given, used):
+    monkeypatch.setenv(name, given)
+    with threads_for(*LARGE):
+        assert THREADS.get() == used
+
+
+def test_threadpoolctl_limits_our_threads():
+    with ThreadpoolController().limit(limits=1), threads_for(*LARGE):
+        assert THREADS.get() == 1
+    with threads_for(*SMALL), threads_for(*LARGE):  # our own limit does not
+        assert THREADS.get() == 2
+
+
+def test_a_thread_that_wakes_up_late_is_not_waited_for(monkeypatch):
+    """The caller does the work that it has not begun."""
+    with ThreadPoolExecutor(1) as busy:
+        monkeypatch.setattr(threads, "_pool", lambda: busy)
+        go, done = threading.Event(), []
+        busy.submit(go.wait)
+        with threads_for(*LARGE):
+            split(done.append, 8, np.inf)
+        assert sum(part.stop - part.start for part in done) == 8
+        go.set()
 
 
 def test_tensors_are_left_alone():
@@ -97,10 +125,10 @@ def test_tensors_are_left_alone():
 
 
 def test_an_error_gives_them_back():
-    with pytest.raises(KeyError), threads_for(*WIDE):
+    with pytest.raises(KeyError), threads_for(*LARGE):
         raise KeyError
     assert set(numbers()) == {2}
-    assert not SHARED_PRODUCTS.get()
+    assert THREADS.get() == 1
 
 
 class TestConcurrentFits:
@@ -184,7 +212,7 @@ class TestConcurrentFits:
                 queue.put(numbers())
             queue.put(numbers())
 
-        with limited(), parallel._LOCK, warnings.catch_warnings():
+        with one_blas_thread(), threads._LOCK, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # newer Pythons warn of any fork beside threads
             process = multiprocessing.get_context("fork").Process(target=child)
             process.start()
@@ -194,28 +222,26 @@ class TestConcurrentFits:
         assert set(queue.get()) == {2}
 
 
-def openmp_threads():
-    return {library.num_threads for library in parallel._libraries("openmp").lib_controllers}
-
-
-def test_openmp_has_no_more_than_before():
-    with limited(openmp=1), limited(openmp=2):
-        assert openmp_threads() <= {1}
-
-
 def test_kmeans_adds_up_in_one_order(rng, monkeypatch):
     """Three threads and more add their sums in the order in which they finish."""
+    openmp = kmeans._openmp()
     X, seen = rng.random((30000, 20)), []
-    monkeypatch.setattr("sklearn.cluster.KMeans.fit_predict", lambda *_: seen.append(openmp_threads()) or [0])
-    with parallel._libraries("openmp").limit(limits=4):
-        cluster(X, 20)
-        cluster(X[:100], 20)
-    assert seen == [{2}, {1}]
+
+    def look(*_):
+        seen.append({library.num_threads for library in openmp.lib_controllers})
+        return [0]
+
+    monkeypatch.setattr("sklearn.cluster.KMeans.fit_predict", look)
+    for limit in (4, 1):
+        with openmp.limit(limits=limit):
+            cluster(X, 20)
+            cluster(X[:100], 20)
+    assert seen == [{2}, {1}, {1}, {1}]
 
 
 def test_what_is_ignored_here_is_ignored_in_our_threads():
     F = np.full((1 << 12, 64), 1e30, dtype=np.float32)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"), threads_for(*LARGE):
         squares = by_rows(lambda rows: F[rows] * F[rows], F)
     assert np.isinf(squares).all()
 
@@ -224,41 +250,50 @@ def test_what_is_ignored_here_is_ignored_in_our_threads():
 def test_blocks_cover_everything_once(count, step):
     seen, sizes = np.zeros(count), []
 
-    def work(own):
-        seen[own] += 1
-        sizes.append(own.stop - own.start)
+    def work(block):
+        seen[block] += 1
+        sizes.append(block.stop - block.start)
 
-    parallel.in_blocks(work, count, step)
+    with threads_for(*LARGE):
+        in_blocks(work, count, step)
     assert (seen == 1).all()
     assert max(sizes, default=0) <= step
 
 
-def test_each_part_is_done_once_if_the_workers_are_shut_down(monkeypatch):
+def test_work_is_done_once_if_the_pool_is_shut_down():
     """As another thread of Python does that is interrupted; sweeps in place must not be made twice."""
-    begin, places, done = parallel._begun, iter(range(10)), []
+    done = []
+    threads._pool().shutdown()
+    with threads_for(*LARGE):
+        in_blocks(done.append, 7, 1)
+    threads._pool.cache_clear()
+    assert sorted(part.start for part in done) == list(range(7))
 
-    def begun(workers, work, part):
-        if next(places) == 3:
-            workers.shutdown(wait=False)
-        return begin(workers, work, part)
 
-    monkeypatch.setattr(parallel, "_begun", begun)
-    parallel._in_threads(done.append, range(7))
-    parallel._workers.cache_clear()
-    assert sorted(done) == list(range(7))
+def test_an_error_in_any_part_is_raised():
+    def work(part):
+        if part.start == 6:
+            raise KeyError
+
+    with threads_for(*LARGE):
+        with pytest.raises(KeyError):
+            in_blocks(work, 7, 1)
+        in_blocks(lambda part: None, 7, 1)
 
 
 INTERRUPTED = """
 import concurrent.futures.thread as executors
-from lognmf.core import parallel
+from lognmf.clustering import kmeans
+from lognmf.core import threads
 
 class Unlucky(dict):
     def __setitem__(self, thread, queue):
         raise KeyboardInterrupt
 
 executors._threads_queues = Unlucky()
+threads.THREADS.set(2)
 try:
-    parallel._in_threads(lambda part: None, range(4))
+    threads.in_blocks(lambda part: None, 4, 1)
 except KeyboardInterrupt:
     print("interrupted")
 """
