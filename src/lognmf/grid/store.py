@@ -7,17 +7,15 @@ import io
 import json
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from lognmf.progress import warn
-from lognmf.report.environment import code_version
 
 _TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -126,57 +124,8 @@ def _packed(arrays: Mapping[str, np.ndarray]) -> bytes | None:
     return file.getvalue()
 
 
-# Until the study uses `Store` -------------------------------------------------------------
-
-
-class Record(NamedTuple):
-    """What a store holds under a key: by which version, and whether it is as it was written."""
-
-    key: Any  # hashable and sortable
-    name: str  # the key in words, for messages
-    version: str
-    intact: bool
-    content: Any
-    finished: bool = True  # False for a failure, which counts less than a result
-
-
-def sift(path: Path, records: Iterable[Record], *, any_version: bool) -> tuple[dict[Any, Any], list[str]]:
-    """What may be used of a store's records, by key, and sentences about what may not.
-
-    Results come before failures, and this version before others, of which the latest counts.
-    """
-    own = code_version()
-    records = sorted(records, key=lambda record: (record.finished, record.version == own))
-    found = {r.key: r for r in records if r.intact and (any_version or r.version == own)}
-    damaged = {r.name for r in records if not r.intact and r.key not in found}
-    others = {r.key: str(r.version) for r in records if r.intact and r.version != own and r.key not in found}
-    used = [r.version for r in found.values() if r.version != own]
-    remarks = []
-    if damaged:
-        names = "; ".join(sorted(damaged)[:_NAMED]) + ("; …" if len(damaged) > _NAMED else "")
-        remarks.append(
-            f"{path} was edited or damaged: {_results(len(damaged))} not as written, and not used. What is "
-            f"needed of them is computed again: {names}."
-        )
-    if others:
-        remarks.append(
-            f"{path}: {_results(len(others))} of other versions of lognmf ({_counts(others.values())}; this "
-            f"is {own}) and not used. To use them give any_version=True, on the command line --any-version."
-        )
-    if used:
-        remarks.append(
-            f"{path}: {_results(len(used))} of other versions of lognmf ({_counts(used)}; this is {own}) and "
-            "used, as asked for."
-        )
-    return {key: record.content for key, record in found.items()}, remarks
-
-
 def _results(count: int) -> str:
     return "1 result is" if count == 1 else f"{count} results are"
-
-
-def _counts(versions: Iterable[str]) -> str:
-    return ", ".join(f"{count} of {version}" for version, count in sorted(Counter(versions).items()))
 
 
 def checksum(*parts: Any) -> str:
