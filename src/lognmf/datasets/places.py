@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
-import stat
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
-from typing import Self
+from pathlib import Path
 
 from lognmf.datasets.registry import Entry, File
 from lognmf.files import fingerprint
-from lognmf.reading import check_unpacked, reason, short, zip_members
+from lognmf.reading import LimitError, check_unpacked, reason, zip_members
 
 DATA_VARIABLE = "LOGNMF_DATA"
 CACHE_VARIABLE = "LOGNMF_CACHE"
@@ -101,60 +100,31 @@ def _how_to_get(entry: Entry, file: File, home: Path | None) -> str:
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 """How the names of archives end."""
 
-_DEEPEST, _LONGEST_NAME, _LONGEST_HEADER = 32, 255, 1 << 16
-"""Folders within each other, and bytes of a name and of a header of a tar: no honest archive has more."""
-
-
-class _RefusedError(ValueError):
-    """An archive that is read well, and not unpacked."""
-
-
-class _Member(tarfile.TarInfo):
-    """A header of a tar; long names stand in headers of their own, which are read into memory at once."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        member = super().frombuf(buf, encoding, errors)
-        if member.type in _HEADER_TYPES and member.size > _LONGEST_HEADER:
-            msg = f"a header of {member.size} bytes is longer than {_LONGEST_HEADER}: it may be an attack"
-            raise tarfile.ReadError(msg)
-        return member
-
-
-_HEADER_TYPES = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-)
-
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
     """Whether ``path`` is an archive, going by the end of its name."""
     return os.fspath(path).lower().endswith(ENDINGS)
 
 
-def unpack(path: Path, folder: Path, *, most_files: int = 1_000_000) -> None:
-    """Unpack a zip or tar archive into an empty folder; refuse a suspicious one before writing anything."""
+def unpack(path: Path, folder: Path) -> None:
+    """Unpack a zip or tar archive into an empty folder.
+
+    Nothing is written outside the folder. An archive whose files need far more memory than the archive is
+    refused before anything is written.
+    """
     if any(folder.iterdir()):
         msg = f"{folder} is not empty: unpack {path} into an empty folder."
         raise FileExistsError(msg)
-    archive: zipfile.ZipFile | tarfile.TarFile
     try:
-        # Neither library reads more of a file than its header says, so the check below holds.
         if path.name.lower().endswith(".zip"):
             with zipfile.ZipFile(path) as archive:
-                zipped = [info for info in zip_members(archive, path) if not info.is_dir()]
-                _check(path, ((i.filename, i.file_size, _zip_fault(i)) for i in zipped), most_files)
-                archive.extractall(folder, zipped)
+                _check_size(path, (member.file_size for member in zip_members(archive, path)))
+                archive.extractall(folder)
         else:
-            with tarfile.open(path, tarinfo=_Member) as archive:
-                # One by one: the headers behind a file too large are never reached.
-                _check(path, ((m.name, m.size, _tar_fault(m)) for m in archive if not m.isdir()), most_files)
-                members = [member for member in archive.getmembers() if not member.isdir()]
-                archive.extractall(folder, members, filter="data")
-    except (_RefusedError, MemoryError, PermissionError):
+            with tarfile.open(path) as archive:
+                _check_size(path, (member.size for member in archive))
+                archive.extractall(folder, filter="data")
+    except (LimitError, MemoryError, PermissionError):
         raise
     except Exception as error:  # damaged archives fail in many ways
         if getattr(error, "errno", None) == errno.ENOSPC:
@@ -163,48 +133,12 @@ def unpack(path: Path, folder: Path, *, most_files: int = 1_000_000) -> None:
         raise ValueError(msg) from error
 
 
-def _check(path: Path, files: Iterable[tuple[str, int, str | None]], most_files: int) -> None:
-    """Refuse an archive by the names, sizes and faults of its files."""
-    packed, size = path.stat().st_size, 0
-    seen: set[str] = set()
-    for name, length, fault in files:
-        size += length
-        fault = fault or _name_fault(name) or ("comes twice" if name in seen else None)
-        if fault:
-            msg = f"{path} is not unpacked, because {short(name)!r} in it {fault}: it may be an attack."
-            raise _RefusedError(msg)
-        seen.add(name)
-        if len(seen) > most_files:
-            msg = (
-                f"{path} is not unpacked: it holds more than {most_files} files. Unpack it yourself and give "
-                "the folder."
-            )
-            raise _RefusedError(msg)
+def _check_size(path: Path, sizes: Iterable[int]) -> None:
+    """Refuse files that become too large together, without looking at those behind the limit."""
+    packed = path.stat().st_size
+    for total in itertools.accumulate(sizes):
         try:
-            check_unpacked(size, packed)
-        except ValueError as error:
+            check_unpacked(total, packed)
+        except LimitError as error:
             msg = f"{path} is not unpacked: {error}, or unpack it yourself and give the folder."
-            raise _RefusedError(msg) from None
-
-
-def _zip_fault(info: zipfile.ZipInfo) -> str | None:
-    if stat.S_ISLNK(info.external_attr >> 16):
-        return "is a link"
-    return "is encrypted" if info.flag_bits & 1 else None
-
-
-def _tar_fault(info: tarfile.TarInfo) -> str | None:
-    if info.issym() or info.islnk():
-        return "is a link"
-    return None if info.isreg() else "is no plain file"
-
-
-def _name_fault(name: str) -> str | None:
-    parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or ".." in parts or any(mark in name for mark in "\\:\0"):
-        return "leads out of the folder"
-    if len(parts) > _DEEPEST:
-        return f"lies more than {_DEEPEST} folders deep"
-    if max(len(os.fsencode(part)) for part in parts) > _LONGEST_NAME:
-        return f"has a name of more than {_LONGEST_NAME} bytes"
-    return None
+            raise LimitError(msg) from None
