@@ -84,7 +84,7 @@ def _scaled_rows(data: InMemory) -> Matrix:
         norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64)).reshape(-1)
         return sp.csr_array(X.multiply(1 / np.where(norms > 0, norms, 1)[:, None]), dtype=X.dtype)
     if is_csr_tensor(X):
-        from lognmf.core.sparse_tensors import normalised
+        from lognmf.core.torch.sparse import normalised
 
         return normalised(X)
     xp = namespace(X)

@@ -17,8 +17,8 @@ from lognmf.core import arrays
 from lognmf.core.arrays import like, scale_rows, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.solvers import Multiplicative
-from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, Weighted
-from lognmf.core.terms.protocol import FitHalves
+from lognmf.core.terms import PENALTIES, ROW_NORMS, Frobenius, L2Log, Weighted, robust
+from lognmf.core.terms.protocol import FitHalves, fused
 from lognmf.core.terms.robust import kept_share
 from lognmf.models.log_sparse import regularised
 from problems import factors, fit_of, samples
@@ -34,7 +34,7 @@ def home(request, monkeypatch):
         return torch.zeros(1, dtype=dtype, device="cuda")
     if os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("there is no GPU here")
-    from lognmf.core import cuda as kernels
+    from lognmf.core.torch import kernels
 
     monkeypatch.setattr(arrays, "on_gpu", lambda x: True)
     monkeypatch.setattr(arrays, "_kernels", lambda: kernels)
@@ -154,11 +154,49 @@ def test_unknown_terms_are_left_to_the_plain_formula(home, rng):
     assert multiplied(V, [penalty]) is None
 
 
+class Halved(L2Log):
+    """A user's own norm that is one of ours by name and by inheritance, but not by its formula."""
+
+    def value(self, s):
+        return super().value(s) / 2
+
+    def slope(self, s):
+        return super().slope(s) / 2
+
+    def shrink(self, r, tau):
+        return super().shrink(r, tau / 2)
+
+
+Halved.__name__ = "L2Log"
+
+
+class Ours:
+    """Stands for the kernels, which run on a card only."""
+
+    ROW_NORMS, SWEPT = ("l2log", "l21"), ("log", "l1")
+
+    @staticmethod
+    def kept_share(name, r, tau):
+        return f"the kernel of {name}"
+
+
+def test_kernels_are_chosen_by_the_term_itself(rng, monkeypatch):
+    """Not by a name that a user's own class may have too."""
+    monkeypatch.setattr(robust, "kernels", lambda _: Ours)
+    r, tau = 3 * rng.random((5, 2)), np.ones(2)
+    assert robust.kept_share(L2Log(), r, tau) == "the kernel of l2log"
+    assert robust.kept_share(ROW_NORMS["l21"](), r, tau) == "the kernel of l21"
+    plain = robust.kept_share(Halved(), r, tau)
+    np.testing.assert_allclose((1 - plain) * r, Halved().shrink(r, tau), atol=1e-12)
+    assert {name: fused(PENALTIES[name](np.ones(1))) for name in PENALTIES} == {"log": "log", "l1": "l1"}
+    assert fused(type("Log", (PENALTIES["log"],), {})(np.ones(1))) is None
+
+
 def test_without_triton_there_are_no_kernels(monkeypatch):
     # An import that finds None here says so with an ImportError, as one that finds nothing.
     monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "lognmf.core.cuda", raising=False)
-    monkeypatch.delattr("lognmf.core.cuda", raising=False)
+    monkeypatch.delitem(sys.modules, "lognmf.core.torch.kernels", raising=False)
+    monkeypatch.delattr("lognmf.core.torch.kernels", raising=False)
     assert arrays._kernels.__wrapped__() is None
 
 

@@ -11,7 +11,7 @@ from lognmf.core.matrices import is_csr_tensor, on_cpu, rows_of, squared_row_nor
 from problems import pattern, samples
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
-sparse_tensors = pytest.importorskip("lognmf.core.sparse_tensors")
+sparse_tensors = pytest.importorskip("lognmf.core.torch.sparse")
 
 
 @pytest.fixture(params=["torch-cpu", "torch-cuda"])

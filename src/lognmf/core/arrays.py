@@ -154,7 +154,7 @@ def kernels(F: Array) -> Any:
 @functools.cache
 def _kernels() -> Any:
     try:
-        from lognmf.core import cuda as kernels
+        from lognmf.core.torch import kernels
 
         kernels.try_out()
     except Exception:

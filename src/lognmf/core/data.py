@@ -120,7 +120,7 @@ class InMemory:
     def _transposed(self) -> Any:
         """A copy of sparse Xᵀ for large products; None where it takes too much memory."""
         if is_csr_tensor(self.X):
-            from lognmf.core.sparse_tensors import transposed
+            from lognmf.core.torch.sparse import transposed
 
             return transposed(self.X)
         return sparse_products.transposed(self.X)
@@ -157,7 +157,7 @@ class InMemory:
     def dense_rows(self, some: slice) -> Array:
         """A few rows as a dense array."""
         if is_csr_tensor(self.X):
-            from lognmf.core.sparse_tensors import dense_rows
+            from lognmf.core.torch.sparse import dense_rows
 
             device = self.X.device
             rows = namespace(self.pattern).arange(*some.indices(self.shape[0]), device=device)

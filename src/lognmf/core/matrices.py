@@ -31,7 +31,7 @@ def stored_values(X: Matrix) -> Array:
 def on_cpu(X: Matrix) -> Matrix:
     """Dense or sparse ``X`` as a NumPy array or a SciPy matrix."""
     if is_csr_tensor(X):
-        from lognmf.core.sparse_tensors import to_scipy
+        from lognmf.core.torch.sparse import to_scipy
 
         return to_scipy(X)
     return X if sp.issparse(X) else to_numpy(X)
@@ -97,7 +97,7 @@ def to_device(X: Matrix, device: str = "cuda", dtype: str | None = None) -> Matr
             msg = f"X must hold numbers; got {X.dtype}."
             raise TypeError(msg)
         return torch.as_tensor(X).to(device=place, dtype=kind)
-    from lognmf.core.sparse_tensors import of_scipy
+    from lognmf.core.torch.sparse import of_scipy
 
     return of_scipy(sp.csr_array(X), kind, place)
 
@@ -122,7 +122,7 @@ def operator_like(W: sp.sparray, pattern: Array) -> Matrix:
         return sp.csr_array(W, dtype=pattern.dtype)
     if not is_torch(pattern):
         return like(W.toarray(), pattern)
-    from lognmf.core.sparse_tensors import of_scipy
+    from lognmf.core.torch.sparse import of_scipy
 
     return of_scipy(sp.csr_array(W), pattern.dtype, pattern.device)
 
@@ -130,7 +130,7 @@ def operator_like(W: sp.sparray, pattern: Array) -> Matrix:
 def rows_of(X: Matrix, index: np.ndarray) -> Matrix:
     """The rows ``index`` of ``X``, in their order."""
     if is_csr_tensor(X):
-        from lognmf.core.sparse_tensors import rows
+        from lognmf.core.torch.sparse import rows
 
         return rows(X, index)
     return X[index] if sp.issparse(X) else take(X, index, axis=0)
@@ -150,7 +150,7 @@ def squared_row_norms(X: Matrix) -> Array:
 def sparse_squared_row_norms(X: Matrix, unit: float = 1.0) -> Array:
     """``‖x_i / unit‖²`` of every row."""
     if is_csr_tensor(X):
-        from lognmf.core.sparse_tensors import squared_norms
+        from lognmf.core.torch.sparse import squared_norms
 
         return squared_norms(X, unit)
     n = X.shape[0]

@@ -85,8 +85,8 @@ def scaled_rows(X: Matrix, share: np.ndarray) -> Matrix:
     if sp.issparse(X):
         return stored_like(X, X.data * share.astype(X.dtype)[entry_rows(X)])
     if is_csr_tensor(X):
-        from lognmf.core.sparse_tensors import csr_tensor
-        from lognmf.core.sparse_tensors import entry_rows as rows_of_entries
+        from lognmf.core.torch.sparse import csr_tensor
+        from lognmf.core.torch.sparse import entry_rows as rows_of_entries
 
         values = X.values() * like(share, X.values())[rows_of_entries(X)]
         return csr_tensor(X.crow_indices(), X.col_indices(), values, X.shape)

@@ -267,7 +267,7 @@ def _check_torch(name: str, X: Any) -> Array:
     X = X.detach()
     if not is_csr_tensor(X):
         return X
-    from lognmf.core.sparse_tensors import canonical
+    from lognmf.core.torch.sparse import canonical
 
     return canonical(X)
 

@@ -15,7 +15,7 @@ import torch
 
 from lognmf.core.arrays import to_numpy
 from lognmf.core.matrices import is_csr_tensor
-from lognmf.core.sparse_tensors import dense_rows, entry_rows, squared_norms
+from lognmf.core.torch.sparse import dense_rows, entry_rows, squared_norms
 from lognmf.neighbours.dense import slack
 
 SPARE = 11

@@ -35,6 +35,7 @@ class L1:
 
     quadratic: ClassVar[bool] = False
     concavity: ClassVar[float] = 0.0
+    fused: ClassVar[str] = "l1"
 
     def value(self, F: Array) -> Array:
         return self.weight * total(F, axis=(0, 2))

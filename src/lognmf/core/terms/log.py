@@ -36,6 +36,7 @@ class Log:
 
     quadratic: ClassVar[bool] = False
     concavity: ClassVar[float] = 1.0
+    fused: ClassVar[str] = "log"
 
     def value(self, F: Array) -> Array:
         return self.weight * total(namespace(F).log1p(F), axis=(0, 2))

@@ -53,7 +53,8 @@ class SeparablePenalty(Penalty, Protocol):
     - ``bend(x)`` = ``x φ'(x) + x² φ''(x)``, if h(s) = φ(eˢ) is convex with ``|h'''| ≤ 2 h''``: components
       find their best scale in fewer steps;
     - ``joined(x, y)``, the number z with ``φ(z) = φ(x) + φ(y)``: φ is computed less often;
-    - ``concavity``, the largest ``−φ''``, a number: `transform` then knows codes that nothing can improve.
+    - ``concavity``, the largest ``−φ''``, a number: `transform` then knows codes that nothing can improve;
+    - ``fused``, the name of its formula in ``core/torch/kernels.py``, if it is there: "log" or "l1".
     """
 
     def minimise(self, curvature: Array, slope: Array, weight: Array, at: Array) -> Array:
@@ -79,7 +80,10 @@ class SeparablePenalty(Penalty, Protocol):
 
 
 class RowNorm(Protocol):
-    """A penalty on the norm ``s ≥ 0`` of each sample's outlier part."""
+    """A penalty on the norm ``s ≥ 0`` of each sample's outlier part.
+
+    One whose formula is in ``core/torch/kernels.py`` names it with ``fused``: "l2log" or "l21".
+    """
 
     def value(self, s: Array) -> Array:
         """φ(s), elementwise."""
@@ -135,6 +139,15 @@ class DataFit(Protocol):
 
     def take(self, index: np.ndarray) -> DataFit:
         """The term for the settings ``index``."""
+
+
+def fused(term: object) -> str | None:
+    """The name of a term's formula in the GPU kernels; None if it has none there.
+
+    A class says so itself, with an attribute ``fused``. It is not inherited, since a subclass may have
+    another formula, and then the plain one is computed.
+    """
+    return vars(type(term)).get("fused")
 
 
 def degree_of(fit: object) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from lognmf.core.arrays import Array, gram, kernels, namespace, on_gpu, positive, scale_rows, take
 from lognmf.core.data import InMemory
 from lognmf.core.terms.frobenius import folded, squared_residuals, unfolded
-from lognmf.core.terms.protocol import FitHalves, Halves, RowNorm
+from lognmf.core.terms.protocol import FitHalves, Halves, RowNorm, fused
 from lognmf.core.threads import by_rows
 
 
@@ -29,8 +29,8 @@ def kept_share(row_norm: RowNorm, r: Array, tau: Array) -> Array:
     and that form keeps its digits when almost everything is taken out (ξ ≈ r).
     """
     compiled = kernels(r)
-    if compiled is not None and type(row_norm).__name__ in compiled.ROW_NORMS and r.ndim == 2:
-        return compiled.kept_share(compiled.ROW_NORMS[type(row_norm).__name__], r, tau)
+    if compiled is not None and r.ndim == 2 and (name := fused(row_norm)) in compiled.ROW_NORMS:
+        return compiled.kept_share(name, r, tau)
     xp = namespace(r)
     xi = row_norm.shrink(r, tau)
     active = xi > 0

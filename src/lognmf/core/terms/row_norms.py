@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lognmf.core.arrays import Array, namespace
 
@@ -10,6 +11,8 @@ from lognmf.core.arrays import Array, namespace
 @dataclass(frozen=True)
 class L2Log:
     """``Σ_i log(1 + ‖s_i‖)``: large outliers cost little more than medium ones."""
+
+    fused: ClassVar[str] = "l2log"
 
     def value(self, s: Array) -> Array:
         return namespace(s).log1p(s)
@@ -45,6 +48,8 @@ class L2Log:
 @dataclass(frozen=True)
 class L21:
     """``Σ_i ‖s_i‖``."""
+
+    fused: ClassVar[str] = "l21"
 
     def value(self, s: Array) -> Array:
         return s

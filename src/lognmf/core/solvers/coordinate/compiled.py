@@ -15,7 +15,7 @@ import numpy as np
 
 from lognmf.core.compiling import compiled_fast, inlined
 from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph
-from lognmf.core.solvers.coordinate.loops import Loops
+from lognmf.core.solvers.coordinate.costs import Loops
 from lognmf.core.terms.protocol import SeparablePenalty
 from lognmf.core.threads import ELEMENTWISE, is_split, split
 

@@ -6,10 +6,11 @@ The sums are those of `Problem.value`, taken without its temporaries.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 ENOUGH_DIGITS = 1e-3  # share of ‖X‖² down to which the data term may be taken as a difference of sums
 
 
+class Loops(NamedTuple):
+    """The loops for one penalty, described in ``compiled.py``; those for tensors are in ``core/torch``."""
+
+    sweep: Callable[..., Any]
+    sphere_sweep: Callable[..., Any]
+    penalty_sum: Callable[..., Any]
+    scale_derivatives: Callable[..., Any]
+
+
 @dataclass(frozen=True)
 class Costs:
     """The terms of ``problem``, the rows of V with their graph, and the loops that do the ``work``."""
@@ -40,8 +50,8 @@ class Costs:
     def of(cls, problem: Problem) -> Costs:
         """The costs of a problem that coordinate descent does not refuse."""
         # Either takes a while to import: torch, numba.
-        name = "tensors" if is_torch(problem.data.pattern) else "compiled"
-        work: Any = import_module(f"lognmf.core.solvers.coordinate.{name}")
+        name = "torch.coordinate" if is_torch(problem.data.pattern) else "solvers.coordinate.compiled"
+        work: Any = import_module(f"lognmf.core.{name}")
         graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
         rows = coloured(graphs[0].graph) if graphs else without_edges(problem.data.shape[0])
         rows = work.placed(rows, problem.data.pattern)

@@ -13,7 +13,7 @@ from lognmf.core.terms import PENALTIES
 from problems import factors, pattern, samples
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
-tensors = pytest.importorskip("lognmf.core.solvers.coordinate.tensors")
+tensors = pytest.importorskip("lognmf.core.torch.coordinate")
 
 
 @pytest.fixture(params=["torch-cpu", "torch-cuda"])

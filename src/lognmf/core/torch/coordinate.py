@@ -1,7 +1,7 @@
 """The loops of coordinate descent for torch tensors, each with the meaning of its namesake in ``compiled``.
 
 All rows of a colour and all settings are one step of tensor operations. On a GPU the sweeps are kernels
-(``core/cuda.py``) for the penalties that these know. What is small, (B,) or (B, k), is on the CPU.
+(``kernels.py``) for the penalties that these know. What is small, (B,) or (B, k), is on the CPU.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import torch
 
 from lognmf.core.arrays import Array, double, kernels, like, positive, to_numpy, without_subnormals
 from lognmf.core.solvers.coordinate.coloured_graph import ColouredGraph
-from lognmf.core.solvers.coordinate.loops import Loops
-from lognmf.core.terms.protocol import SeparablePenalty
+from lognmf.core.solvers.coordinate.costs import Loops
+from lognmf.core.terms.protocol import SeparablePenalty, fused
 
 
 def loops(penalty: SeparablePenalty) -> Loops:
@@ -54,9 +54,9 @@ def _sweep(
     out = F if in_place else F.clone(memory_format=torch.contiguous_format)
     coupled = len(rows.weights) > 0 and bool(lam.any())
     weights = (like(lam, F), like(weight, F))
-    fused = _fused(penalty, F)
-    if fused is not None:
-        fused.sweep(type(penalty).__name__, out, A, G, kept, rows if coupled else None, *weights, times)
+    compiled = _fused(penalty, F)
+    if compiled is not None:
+        compiled.sweep(fused(penalty), out, A, G, kept, rows if coupled else None, *weights, times)
         return out
     target = kept[:, :, None] * A if len(kept) else A
     if not coupled:
@@ -71,12 +71,9 @@ def _sweep(
 
 
 def _fused(penalty: Any, F: Array) -> Any:
-    """The kernels for a penalty, where they run; else None."""
-    if kernels(F) is None:
-        return None
-    from lognmf.core.solvers.coordinate import cuda
-
-    return cuda if type(penalty).__name__ in cuda.SWEPT else None
+    """The kernels, where they run and know the penalty; else None."""
+    compiled = kernels(F)
+    return compiled if compiled is not None and fused(penalty) in compiled.SWEPT else None
 
 
 def _neighbours(F: Array, rows: ColouredGraph, own: Array) -> Array:
@@ -120,9 +117,9 @@ def _sweep_rows(
 def _sphere_sweep(penalty: Any, U: Array, A: Array, G: Array, weight: np.ndarray, times: int) -> Array:
     tiny = torch.finfo(U.dtype).smallest_normal
     U = U.clone(memory_format=torch.contiguous_format)
-    there, fused = like(weight, U), _fused(penalty, U)
-    if fused is not None and len(U) <= fused.LONGEST:
-        fused.sphere_sweep(type(penalty).__name__, U, A, G, there, times)
+    there, compiled = like(weight, U), _fused(penalty, U)
+    if compiled is not None and len(U) <= compiled.LONGEST:
+        compiled.sphere_sweep(fused(penalty), U, A, G, there, times)
         return U
     sloped = replace(penalty, weight=there)
     diagonal = torch.diagonal(G, dim1=1, dim2=2)

@@ -1,0 +1,1 @@
+"""What needs torch. Imported only where there is a tensor."""
