@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 
-from lognmf import MODELS, LogSparseNMF, fit_grid
-from lognmf.core.data import InMemory
-from lognmf.graph import Graphs
-from lognmf.models.engine import draw
+from lognmf import LogSparseNMF, fit_grid
 from lognmf.models.sparsest import TOO_MUCH, share_of_zeros
-from lognmf.models.weights import fit_batch
 
 SMALL = {
     "iris": lambda: load_iris().data,
@@ -45,23 +41,33 @@ def test_a_fall_after_the_second_climb(seed, penalty):
 
 
 @pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF"])
-def test_a_callback_that_stops_the_search_leaves_a_weight_that_was_tried(name, rng):
-    """Fits that are not made cannot rise, so every weight would look good."""
-    X = rng.random((30, 10))
-    model, data, graphs = MODELS[name](3), InMemory(X), Graphs(X)
-    seen: list[int] = []
+def cells(rng):
+    """Samples of four kinds, each with features of its own beside many that all have; one kind is rare."""
+    kinds = rng.permutation(np.repeat(np.arange(4), [90, 70, 40, 8]))
+    special = np.kron(np.eye(4), np.ones(12))
+    common = np.tile(rng.gamma(2.0, size=60), (4, 1))
+    return rng.poisson(np.hstack([4 * special, common])[kinds]).astype(float), kinds
 
-    def stop(iteration: int, _: np.ndarray) -> bool:
-        """Stop the first fit that comes after the plain one."""
-        seen.append(iteration)
-        return len(seen) > 1 and iteration < seen[-2]
 
-    start = draw(model, data, graphs, 0)
-    fit = fit_batch(model, data, graphs, start, unit=1.0, max_iter=1000, on_eval=stop)
-    assert fit.stop_reason == ["callback"]
-    assert fit.weights["alpha"] == fit.weights["beta"] == 0
-    assert fit.n_iter == 0
-    assert seen[-1] == model.eval_every
+def test_no_part_is_given_up_for_others(rng):
+    """The part of a rare kind explains little, and a weight that all parts share takes most from it."""
+    X, _ = cells(rng)
+    plain, model = (
+        LogSparseNMF(5, random_state=0, **weights).fit(X)
+        for weights in ({"alpha": 0, "beta": 0}, {"extra_error": 0.2})
+    )
+    left, before = (
+        np.linalg.norm(m.embedding_, axis=0) ** 2 * np.linalg.norm(m.components_, axis=1) ** 2
+        for m in (model, plain)
+    )
+    assert model.alpha_ + model.beta_ > 0
+    assert (left >= 0.09 * before).all()
+
+
+@pytest.mark.parametrize("extra_error", [1, 5.0])
+def test_a_percentage_is_refused(extra_error):
+    with pytest.raises(ValueError, match=r"extra_error must be in \[0, 1\), .* got 5|got 1"):
+        LogSparseNMF(3, extra_error=extra_error).fit(np.ones((5, 4)))
 
 
 @pytest.mark.parametrize("name", ["iris", "uniform"])

@@ -39,7 +39,7 @@ class TestSparsity:
     def test_uses_the_error_that_is_allowed(self, solver, digits, plain):
         model = LogSparseNMF(6, solver=solver, random_state=0).fit(digits)
         ratio = model.reconstruction_err_ / plain.reconstruction_err_
-        assert 1.03 < ratio < 1.056
+        assert 1.03 < ratio < 1.06
         assert model.alpha_ > 0
         assert model.beta_ == 0
         if solver == "cd":
@@ -222,4 +222,4 @@ def test_large_outliers_leave_the_parts_alone(share, size):
     X[which] = size * typical * normalize(bad)[which]
     model = RobustLogSparseNMF(6, random_state=0).fit(X)
     np.testing.assert_array_equal(model.is_outlier_, which)
-    assert (parts @ model.components_.T).max(axis=1).min() > 0.99
+    assert (parts @ model.components_.T).max(axis=1).min() > 0.98

@@ -7,25 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from lognmf.core.arrays import Array, Elsewhere, like, namespace, to_numpy, total
+from lognmf.core.arrays import to_numpy
 from lognmf.core.data import Data
 from lognmf.core.loop import OnEval, OnState
 from lognmf.core.rule import State
-from lognmf.core.terms import PENALTIES, ROW_NORMS
-from lognmf.core.terms.protocol import degree_of
+from lognmf.core.terms import ROW_NORMS
 from lognmf.core.terms.robust import kept_share
 from lognmf.core.threads import threads_for
 from lognmf.graph import Graphs
 from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import Factors, Fit, Setup, Watch, fit
 from lognmf.models.large_samples import limited
-from lognmf.models.sparsest import TRIALS, Search, share_of_zeros
+from lognmf.models.sparsest import choose_sparsity
 from lognmf.parameters import check_nonnegative
 from lognmf.progress import stage
 
@@ -37,9 +35,6 @@ LOOSE, USUAL_TOL = 10.0, 1e-5
 
 DISTORTED = 0.8
 """Outliers have distorted a fit by much if without them gamma is less than this share of what it was."""
-
-DENSE = 0.05
-"""Parts with a smaller share of zeros are dense."""
 
 SPREADS = 3.0
 """Residuals are usual up to this many spreads above their median."""
@@ -76,6 +71,9 @@ class ChosenSparsity:
 def check_sparsity(model: Any) -> None:
     """Refuse an error that cannot be allowed, and parts of any norm where their sparsity is to be chosen."""
     check_nonnegative("extra_error", model.extra_error)
+    if model.extra_error >= 1:
+        msg = f"extra_error must be in [0, 1), a share of the error: 0.05 is 5 %; got {model.extra_error!r}."
+        raise ValueError(msg)
     if AUTO in (model.alpha, model.beta) and not model.unit_components:
         msg = (
             'Weights that are "auto" need unit_components=True: else factors get sparser by getting smaller. '
@@ -215,27 +213,6 @@ def gamma_of_sparse(setup: Setup, found: Fit) -> Fit:
     return found.moved(found.state, {**found.weights, "gamma": outlier_weights(found)})
 
 
-def choose_sparsity(setup: Setup, found: Fit, names: Sequence[str]) -> Fit:
-    """Alpha and beta, as far as they are among ``names``: as sparse as the allowed error permits."""
-    model, problem, data_term, tol = setup.model, found.rule.problem, found.data_term, loose_tol(setup.model)
-    plain = State(found.state.U, found.state.V)
-    costs = {name: _cost(model.penalty, F, plain.U) for name, F in (("alpha", plain.U), ("beta", plain.V))}
-    # With missing entries both are penalised: a sparse part may hardly touch what is known of a sample,
-    # and its code, free of charge, would grow without bound.
-    either = len(names) == 2 and not problem.data.weights
-    sides = sides_of(plain.U) if either else dict.fromkeys(names, np.ones(len(data_term)))
-    sparsity = np.sum([sides[name] * costs[name] for name in sides], axis=0)
-    # Where the parts explain little, as in texts, a small share of the error is all that they explain.
-    explained = np.maximum(_without_parts(problem, plain.U, plain.V) - data_term, 0)
-    share = (1 + model.extra_error) ** degree_of(problem.fit) - 1
-    spare = share * np.minimum(data_term, explained)
-    with stage(f"choosing {' and '.join(names)}", 2 * TRIALS + 1, "fits", at_most=True) as shown:
-        search = Search(setup, found.weights, sides, data_term, spare, explained, shown.move)
-        state, weight = search.sparsest(plain, sparsity, tol, tol / LOOSE)
-    values = {name: side * weight for name, side in sides.items()}
-    return found.moved(state, {**found.weights, **values})
-
-
 OUTLIERS = Chooser(1e8, choose_gamma, gamma_of_sparse, robust=True)
 """How gamma is chosen: residuals of usual size are no outliers."""
 
@@ -288,35 +265,3 @@ def outlier_weight(row_norm: Any, limit: float) -> float:
         kept = kept_share(row_norm, np.array([[limit]]), np.array([middle / 2]))
         low, high = (low, middle) if kept[0, 0] == 1 else (middle, high)
     return high
-
-
-def sides_of(U: Array) -> dict[str, np.ndarray]:
-    """Which factor is to be sparse, (B,) of 0 and 1 each: U (alpha), or V (beta) where U is dense by nature.
-
-    Parts of pictures, texts and counts have zeros without any penalty. Spectra have none: there
-    sparse codes, few substances in each sample, make the parts pure.
-    """
-    parts = share_of_zeros(U) >= DENSE
-    return {"alpha": parts.astype(float), "beta": 1.0 - parts}
-
-
-def _without_parts(problem: Any, U: Array, V: Array) -> np.ndarray:
-    """The data term (B,) of no parts at all or, where that is infinite, of one: sums of rows and columns."""
-    if problem.fit.quadratic:
-        U, V = 0 * U, V * 0
-    else:
-        ones = namespace(V).ones_like
-        U, V = problem.data.t_times(ones(V[:, :, :1])), problem.data.times(ones(U[:, :, :1]))
-        V = V / float(total(V[:, 0, 0], axis=0))
-
-    return to_numpy(problem.total(partial(_projected_values, problem.fit), U, V, V))
-
-
-def _projected_values(fit: Any, block: Any, U: Array, V: Array, _: Array) -> Array:
-    return fit.row_values(block, U, V, fit.project(block, U))
-
-
-def _cost(penalty: str, F: Array, pattern: Array) -> np.ndarray:
-    """The penalty of a factor of every setting, with weight 1."""
-    value = PENALTIES[penalty](like(np.ones(F.shape[1]), pattern)).value
-    return F.total(value) if isinstance(F, Elsewhere) else to_numpy(value(F))
