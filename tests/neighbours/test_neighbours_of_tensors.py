@@ -45,6 +45,30 @@ def test_in_small_blocks(numbers, device, rng, monkeypatch):
     check(sp.csr_array(rng.random((40, 4)) * (rng.random((40, 4)) < 0.5)), device, k=2)
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "offset"), [((4203, 6), "float64", 0.0), ((4100, 50), "float32", 100.0)]
+)
+def test_many_samples_in_groups(shape, dtype, offset, device, rng):
+    X = (rng.random(shape) + offset).astype(dtype)
+    check(X, device, rtol=1e-4 if dtype == "float32" else 1e-10)
+    there = to_device(X, device, dtype)
+    *_, sure = tensors._by_groups(there, there, 5, 16, but_itself=True)
+    assert float(sure.double().mean()) > 0.99  # the later stages, slower, are left with next to nothing
+
+
+def test_groups_leave_ties_to_later_stages(device, rng):
+    """On a grid many more samples are equally near than are measured; of these the first are neighbours."""
+    X = rng.permutation(np.stack(np.meshgrid(*[np.arange(8.0)] * 4), axis=-1).reshape(-1, 4))
+    found, _ = nearest(*[to_device(X, device, "float64")] * 2, 7, but_itself=True)
+    distances = ((X[:100, None] - X) ** 2).sum(axis=2)
+    distances[np.arange(100), np.arange(100)] = np.inf
+    np.testing.assert_array_equal(found[:100], np.argsort(distances, axis=1, kind="stable")[:, :7])
+    X, Y = rng.random((5000, 6)), rng.random((9, 6))
+    there = to_device(X, device, "float64")
+    found, _ = nearest(to_device(Y, device, "float64"), there, 1)
+    np.testing.assert_array_equal(found[:, 0], ((Y[:, None] - X) ** 2).sum(axis=2).argmin(axis=1))
+
+
 def test_ties(device, rng):
     """By distance, then by place, as brute force has it."""
     X = rng.integers(0, 3, (150, 5)).astype(float)

@@ -1,12 +1,14 @@
 """Exact nearest neighbours among the rows of torch tensors, dense or in CSR format, on their device.
 
-As in ``dense.py``: candidates by products, their distances by differences. What products in single precision
-do not decide is left to those in double precision, and what these do not decide to the distances to all.
+As in ``dense.py``: candidates by products, their distances by differences. Many dense samples are compared in
+groups first (`_by_groups`). What one stage does not decide is left to the next: products in single precision,
+in double precision, and last the distances to all samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +29,15 @@ NUMBERS = 1 << 28
 QUERIES = 4096
 """Samples that are multiplied with all others at a time, at most."""
 
+GROUP = 32
+"""How many consecutive samples form a group, of which only the smallest distance is written down."""
+
+GROUPS = 64
+"""How many groups of a sample are measured at most; if more could hold a neighbour, later stages decide."""
+
+GROUPED_FROM = 4096
+"""Dense samples from which on groups are used."""
+
 Tensor = Any
 
 
@@ -36,6 +47,9 @@ def nearest_tensor(Y: Tensor, X: Tensor, k: int, *, but_itself: bool) -> tuple[n
     found = torch.empty((len(rows), k), dtype=torch.int64, device=X.device)
     squared = torch.empty((len(rows), k), dtype=torch.float64, device=X.device)
     count = min(k + SPARE, X.shape[0] - but_itself)
+    if not is_csr_tensor(X) and X.shape[0] >= GROUPED_FROM and k <= GROUPS // 2:
+        found, squared, sure = _by_groups(Y, X, k, count, but_itself)
+        rows = rows[~sure]
     for dtype in (torch.float32, torch.float64):
         if len(rows):
             found[rows], squared[rows], sure = _by_products(Y, X, rows, k, count, but_itself, dtype)
@@ -96,6 +110,107 @@ def squared_rows(X: Tensor) -> Tensor:
 
 def _dense(X: Tensor, rows: Any) -> Tensor:
     return dense_rows(X, rows) if is_csr_tensor(X) else X[rows]
+
+
+@contextmanager
+def _products_of_tensor_cores(X: Tensor) -> Iterator[None]:
+    """On a GPU, products use the eleven leading bits of each number."""
+    before = torch.get_float32_matmul_precision()
+    if X.is_cuda:
+        torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _rounded(X: Tensor) -> Tensor:
+    """Numbers in single precision rounded to eleven bits, which tensor cores multiply exactly."""
+    return ((X.contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _by_groups(Y: Tensor, X: Tensor, k: int, count: int, but_itself: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Neighbours of all ``Y`` among dense ``X``, their squared distances, and which are sure.
+
+    Of the distances to each group of samples only the smallest is written. Products take rounded samples,
+    which are samples nearby: a distance changes by no more than the two samples are moved. A group can hold a
+    neighbour only if its smallest distance, less that, is below the k-th smallest of all groups, plus that;
+    these few groups are measured sample by sample.
+    """
+    points, n = _Points.of(X, torch.float32), X.shape[0]
+    exact = points.dense(X, slice(None))
+    right = _rounded(exact)
+    farthest = max(float(torch.linalg.vector_norm(a - b, dim=1).max()) for a, b in _pairs(exact, right))
+    sizes, parts = squared_rows(right), []
+    for some in torch.arange(Y.shape[0], device=X.device).split(_height(X, -(-n // GROUP))):
+        left = points.dense(Y, some)
+        rounded = _rounded(left)
+        moved = torch.linalg.vector_norm(left - rounded, dim=1) + farthest
+        itself = some if but_itself else None
+        near, groups = _nearest_groups(rounded, right, sizes, itself)
+        near = near + squared_rows(rounded)[:, None]
+        error = slack(X.shape[1], np.float32, squared_rows(left)[:, None], near)
+        at_least, at_most = torch.sqrt((near - error).clamp(min=0)), torch.sqrt((near + error).clamp(min=0))
+        possible = at_least <= at_most[:, max(k, 2) - 1, None] + 2 * moved[:, None]
+        sure = ~possible[:, -1] if groups.shape[1] > GROUPS else torch.ones_like(possible[:, -1])
+        rough, places = _best_of_groups(exact, left, itself, groups[:, :GROUPS], possible[:, :GROUPS], count)
+        found, squared = _measured(Y, X, some, places)
+        rough = rough.double() ** 2
+        bound = rough - slack(X.shape[1], np.float32, squared_rows(left).double(), rough)
+        sure &= squared[:, k - 1] < bound * points.unit * points.unit
+        parts.append((found[:, :k], squared[:, :k], sure))
+    found, squared, sure = (torch.cat(side) for side in zip(*parts, strict=True))
+    return found, squared, sure
+
+
+def _pairs(one: Tensor, other: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same few rows of both, at a time."""
+    height = _height(one, one.shape[1])
+    return zip(one.split(height), other.split(height), strict=True)
+
+
+def _nearest_groups(
+    left: Tensor, right: Tensor, sizes: Tensor, itself: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Smallest distances, less ‖y‖², of the nearest groups, one more than are measured, and their numbers."""
+    n, m = len(right), len(left)
+    smallest = torch.empty((m, -(-n // GROUP)), dtype=left.dtype, device=left.device)
+    step = max(1, _numbers(right) // (m * GROUP)) * GROUP
+    for start in range(0, n, step):
+        with _products_of_tensor_cores(right):
+            block = torch.addmm(
+                sizes[None, start : start + step], left, right[start : start + step].T, alpha=-2
+            )
+        if itself is not None:
+            here = torch.nonzero((itself >= start) & (itself < start + step))[:, 0]
+            block[here, itself[here] - start] = torch.inf
+        if over := block.shape[1] % GROUP:
+            block = torch.nn.functional.pad(block, (0, GROUP - over), value=torch.inf)
+        first = start // GROUP
+        width = block.shape[1] // GROUP
+        torch.amin(block.view(m, width, GROUP), dim=2, out=smallest[:, first : first + width])
+    return torch.topk(smallest, min(GROUPS + 1, smallest.shape[1]), dim=1, largest=False)
+
+
+def _best_of_groups(
+    right: Tensor, left: Tensor, itself: Tensor | None, groups: Tensor, possible: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """The ``count`` nearest samples in the ``possible`` groups: the last one's distance, and all places."""
+    within = torch.arange(GROUP, device=left.device)
+    distances = torch.full((*groups.shape, GROUP), torch.inf, device=left.device)
+    pairs = torch.nonzero(possible)
+    for some in pairs.split(_height(right, GROUP * right.shape[1])):
+        rows, columns = some.T
+        places = groups[rows, columns][:, None] * GROUP + within
+        theirs = right[places.clamp(max=len(right) - 1)]
+        apart = torch.linalg.vector_norm(theirs.sub_(left[rows][:, None, :]), dim=2)
+        apart[places >= len(right)] = torch.inf
+        if itself is not None:
+            apart[places == itself[rows][:, None]] = torch.inf
+        distances[rows, columns] = apart
+    best, order = torch.topk(distances.flatten(1), count, dim=1, largest=False)
+    places = torch.gather(groups, 1, order // GROUP) * GROUP + order % GROUP
+    return best[:, -1], places
 
 
 def _by_products(
