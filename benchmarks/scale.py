@@ -28,8 +28,9 @@ from sklearn.preprocessing import normalize
 
 from lognmf import GraphNMF, LogSparseNMF, NMFClustering, datasets, knn_graph, metrics
 from lognmf.core.matrices import squared_row_norms
-from lognmf.neighbours import approximate, find_neighbours, nearest
-from lognmf.neighbours.dense import smallest
+from lognmf.graph import approximate
+from lognmf.graph.dense import smallest
+from lognmf.graph.neighbours import find_neighbours, nearest
 
 SETS = ("yale", "jaffe", "orl", "semeion", "coil20", "pendigits", "ar", "eyaleb")
 

@@ -19,7 +19,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.matrices import factor_pattern, operator_like, rows_of
 from lognmf.core.starts import ARPACK_SEED
 from lognmf.core.threads import threads_for
-from lognmf.neighbours import distinct_rows
+from lognmf.graph.neighbours import distinct_rows
 
 TINY_PIECE = 0.1
 """A connected component of the graph with less than this share of an average cluster's samples gets no

@@ -23,10 +23,10 @@ from lognmf.core.matrices import stored_values
 from lognmf.core.starts import krylov_svd
 from lognmf.core.threads import one_blas_thread
 from lognmf.graph import Graphs
+from lognmf.graph.neighbours import distinct_rows
 from lognmf.models.starts import NEIGHBOURS, near_clusters
 from lognmf.models.validation import Samples
 from lognmf.models.weights import usual_gamma
-from lognmf.neighbours import distinct_rows
 from lognmf.progress import say, stage
 
 STARTS = 4

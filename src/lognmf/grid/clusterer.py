@@ -18,6 +18,7 @@ from lognmf.core.arrays import on_gpu, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.matrices import on_cpu
 from lognmf.graph import Graphs
+from lognmf.graph.neighbours import distinct_rows
 from lognmf.grid.candidates import Candidates, Clustering, fit_from, with_different_starts
 from lognmf.grid.codes import Encodes
 from lognmf.grid.components import most_modular
@@ -29,7 +30,6 @@ from lognmf.models.readable import Readable
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, check_graph_parameters, check_samples, read_samples
 from lognmf.models.weights import OUTLIERS
-from lognmf.neighbours import distinct_rows
 from lognmf.parameters import (
     check_choice,
     check_integer,

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.matrices import on_cpu
-from lognmf.neighbours import nearest
+from lognmf.graph.neighbours import nearest
 
 VOTERS = 3
 """Neighbours that decide on the cluster of a new sample: with five, classes of few samples lose theirs."""

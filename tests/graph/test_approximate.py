@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from lognmf import knn_graph, neighbours
-from lognmf.neighbours import approximate, find_neighbours
-from lognmf.neighbours.approximate import nearest_approximately
+from lognmf import knn_graph
+from lognmf.graph import approximate, neighbours
+from lognmf.graph.approximate import nearest_approximately
+from lognmf.graph.neighbours import find_neighbours
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from lognmf.neighbours import dense
+from lognmf.graph import dense
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +21,7 @@ def distances(X):
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-30, 1.0, 1e30, 1e100])
 @pytest.mark.parametrize("offset", [0.0, 10.0, 1e4, 1e9])
-@pytest.mark.parametrize("queries", [7, 1024])
-def test_single_precision_misses_nothing(rng, scale, offset, queries, monkeypatch):
-    monkeypatch.setattr(dense, "_QUERIES", queries)
+def test_single_precision_misses_nothing(rng, scale, offset):
     X = scale * (offset + rng.normal(size=(250, 9)))
     indices, squared = dense.nearest_dense(X, X, 4, but_itself=True)
     expected = distances(X)
@@ -32,7 +30,7 @@ def test_single_precision_misses_nothing(rng, scale, offset, queries, monkeypatc
 
 
 def test_single_precision_decides_ordinary_samples(rng, monkeypatch):
-    monkeypatch.setattr(dense, "_by_products", None)
+    monkeypatch.setattr(dense.Points, "plain", None)
     X = 100 + rng.normal(size=(400, 30))
     indices, _ = dense.nearest_dense(X, X, 5, but_itself=True)
     np.testing.assert_array_equal(indices, np.argsort(distances(X), axis=1)[:, :5])

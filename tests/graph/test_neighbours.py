@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from lognmf import neighbours
-from lognmf.neighbours import nearest
+from lognmf.graph import neighbours
+from lognmf.graph.neighbours import nearest
 
 FORMS = [np.asarray, sp.csr_array]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from lognmf.core.threads import in_blocks, threads_for
-from lognmf.neighbours.dense import Best, Points, measured, nearest_dense, smallest
+from lognmf.graph.dense import Best, Points, measured, nearest_dense, smallest, squared_norms
 
 CELL = 256
 """Samples per cell on average."""
@@ -44,57 +44,53 @@ def nearest_approximately(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray
         tested = rng.choice(n, min(n, _TESTED), replace=False)
         true = nearest_dense(X[tested], X, k + 1, but_itself=False)[0][:, 1:]  # the first one is itself
         points, best = Points.single(X), Best(np.empty((n, 0), np.float32), np.empty((n, 0), np.int32))
-        for _ in range(rounds):
-            with threads_for(X, n):
-                best = _better(best, _round(points, rng, compared, k + _SPARE))
-            found = (best.places[tested][:, :, None] == true[:, None, :]).any(axis=1)
-            if found.mean() >= RECALL:
-                nearest, squared = measured(X, X, np.arange(n), best.places)
-                return nearest[:, :k], squared[:, :k], float(found.mean())
+        with threads_for(X, n):
+            for _ in range(rounds):
+                best = _better(best, _round(X, points, rng, compared, k + _SPARE))
+                found = (best.places[tested][:, :, None] == true[:, None, :]).any(axis=1)
+                if found.mean() >= RECALL:
+                    nearest, squared = measured(X, X, np.arange(n), best.places)
+                    return nearest[:, :k], squared[:, :k], float(found.mean())
     return *nearest_dense(X, X, k, but_itself=True), 1.0
 
 
-def _round(points: Points, rng: np.random.RandomState, compared: int, count: int) -> Best:
+def _round(X: np.ndarray, points: Points, rng: np.random.RandomState, compared: int, count: int) -> Best:
     """The ``count`` nearest of every sample among those of its own and of nearby cells."""
-    n = points.X.shape[0]
-    centres = np.sort(rng.choice(n, max(1, n // CELL), replace=False))
-    right = points.right(centres)
-    order, starts = _cells(points, right)
+    n = X.shape[0]
+    chosen = np.sort(rng.choice(n, max(1, n // CELL), replace=False))
+    centres = points(X[chosen])
+    sizes = squared_norms(centres).astype(np.float32)
+    cell = np.empty(n, dtype=np.int32)
+
+    def assign(rows: slice) -> None:
+        cell[rows] = (sizes - 2 * points(X[rows]) @ centres.T).argmin(axis=1)
+
+    in_blocks(assign, n, 1024)
+    order = np.argsort(cell, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=len(centres)))])
     best = Best(np.empty((n, count), np.float32), np.empty((n, count), np.int32))
 
     def search(cells: slice) -> None:
-        distances = points.left(centres[cells]) @ right.T
+        distances = sizes - 2 * centres[cells] @ centres.T
         distances[np.arange(len(distances)), np.arange(cells.start, cells.stop)] = -np.inf
-        for own, near in zip(range(cells.start, cells.stop), np.argsort(distances, axis=1), strict=True):
+        for place, near in zip(range(cells.start, cells.stop), np.argsort(distances, axis=1), strict=True):
             enough = np.searchsorted(np.cumsum(starts[near + 1] - starts[near]), compared) + 1
-            others = np.concatenate([order[starts[cell] : starts[cell + 1]] for cell in near[:enough]])
-            _compare(points, others[: starts[own + 1] - starts[own]], others, best)
+            others = np.concatenate([order[starts[c] : starts[c + 1]] for c in near[:enough]])
+            _compare(points(X[others]), others, starts[place + 1] - starts[place], best)
 
     in_blocks(search, len(centres), 16)
     return best
 
 
-def _cells(points: Points, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Samples in the order of their cells, and where each cell starts and the last one ends."""
-    cell = np.empty(points.X.shape[0], dtype=np.int32)
-
-    def assign(rows: slice) -> None:
-        cell[rows] = (points.left(rows) @ right.T).argmin(axis=1)
-
-    in_blocks(assign, len(cell), 1024)
-    ends = np.cumsum(np.bincount(cell, minlength=len(right)))
-    return np.argsort(cell, kind="stable"), np.concatenate([[0], ends])
-
-
-def _compare(points: Points, rows: np.ndarray, others: np.ndarray, best: Best) -> None:
-    """Fill in the nearest of ``rows`` among ``others``, which begin with them."""
-    right, step = points.right(others).T, max(1, _PRODUCTS // len(others))
-    for start in range(0, len(rows), step):
-        some = rows[start : start + step]
-        products = points.left(some) @ right
-        products[np.arange(len(some)), np.arange(start, start + len(some))] = np.inf  # nobody is his own
+def _compare(samples: np.ndarray, others: np.ndarray, members: int, best: Best) -> None:
+    """Fill in the nearest of the first ``members`` of these ``samples``, whose places are ``others``."""
+    sizes, step = squared_norms(samples).astype(np.float32), max(1, _PRODUCTS // len(others))
+    for start in range(0, members, step):
+        some = slice(start, min(start + step, members))
+        products = sizes - 2 * samples[some] @ samples.T
+        products[np.arange(len(products)), np.arange(some.start, some.stop)] = np.inf  # not the sample itself
         found = smallest(products, best.places.shape[1])
-        best.values[some], best.places[some] = found.values, others[found.places]
+        best.values[others[some]], best.places[others[some]] = found.values, others[found.places]
 
 
 def _better(one: Best, other: Best) -> Best:

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import knn_graph, to_device
-from lognmf.neighbours import distinct_rows, find_neighbours, nearest
+from lognmf.graph.neighbours import distinct_rows, find_neighbours, nearest
 from problems import pattern
 
-tensors = pytest.importorskip("lognmf.neighbours.tensors", reason="torch is an extra")
+tensors = pytest.importorskip("lognmf.graph.tensors", reason="torch is an extra")
 torch = pytest.importorskip("torch", reason="torch is an extra")
 
 

@@ -9,8 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from lognmf import knn_graph
-from lognmf.graph import WEIGHTINGS, Graphs, check_graph
-from lognmf.neighbours import dense
+from lognmf.graph import WEIGHTINGS, Graphs, check_graph, dense
 from lognmf.progress import printed
 
 
@@ -176,7 +175,7 @@ def test_blocks_of_work_do_not_matter(rng, weighting, form, offset, monkeypatch)
     X = form(offset + rng.random((50, 6)))
     whole = knn_graph(X, 5, weighting)
     for numbers in (1, 7, 100):
-        for block in ("_BLOCK", "_MEMORY", "_QUERIES", "_SMALL"):
+        for block in ("_BLOCK", "_PRODUCTS", "_SETTLED"):
             monkeypatch.setattr(dense, block, numbers)
         monkeypatch.setattr("lognmf.graph.BLOCK", numbers)
         same(knn_graph(X, 5, weighting), whole)

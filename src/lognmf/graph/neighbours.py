@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +11,8 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import is_torch
 from lognmf.core.matrices import rows_of
-from lognmf.neighbours.approximate import nearest_approximately
-from lognmf.neighbours.dense import nearest_dense
-from lognmf.neighbours.distinct import distinct_rows
-
-__all__ = ["METHODS", "Neighbours", "distinct_rows", "find_neighbours", "nearest"]
+from lognmf.graph.approximate import nearest_approximately
+from lognmf.graph.dense import nearest_dense
 
 METHODS = ("auto", "exact", "approximate")
 """Ways to find neighbours: "auto" is exact up to `EXACT_WORK`."""
@@ -72,7 +70,7 @@ def nearest(Y: Any, X: Any, k: int, *, but_itself: bool = False) -> tuple[np.nda
     ``but_itself`` is for Y = X: a row is then not its own neighbour.
     """
     if is_torch(X):
-        from lognmf.neighbours.tensors import nearest_tensor
+        from lognmf.graph.tensors import nearest_tensor
 
         return nearest_tensor(Y, X, k, but_itself=but_itself)
     if not sp.issparse(X):
@@ -80,6 +78,75 @@ def nearest(Y: Any, X: Any, k: int, *, but_itself: bool = False) -> tuple[np.nda
     if X.shape[0] * X.shape[1] <= DENSE_UP_TO:
         dense = X.toarray()
         return nearest_dense(dense if Y is X else Y.toarray(), dense, k, but_itself=but_itself)
-    from lognmf.neighbours.inverted import nearest_sparse
+    from lognmf.graph.inverted import nearest_sparse
 
     return nearest_sparse(Y, X, k, but_itself=but_itself)
+
+
+# Equal samples -------------------------------------------------------------------------
+
+BLOCK = 1 << 16
+"""Numbers per block of work."""
+
+
+def distinct_rows(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The first of every set of equal rows (m,), in order, and for each row the number of its set (n,)."""
+    group = _sets_of_equal(_hashes(X))
+    while not (equal := _equal_rows(X, group)).all():
+        # Rows of one hash that are not equal: those that equal the first stay, the others are another set.
+        group = _sets_of_equal(2 * group + ~equal)
+    return _firsts(group), group
+
+
+def _sets_of_equal(values: np.ndarray) -> np.ndarray:
+    """The number of each value's set (n,), sets in the order of their first values."""
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.intp)
+    number[np.argsort(first)] = np.arange(len(first))
+    return number[inverse]
+
+
+def _firsts(group: np.ndarray) -> np.ndarray:
+    """The first member of every set (m,)."""
+    return np.unique(group, return_index=True)[1]
+
+
+def _equal_rows(X: Any, group: np.ndarray) -> np.ndarray:
+    """Whether each row equals the first one of its set (n,)."""
+    first = _firsts(group)[group]
+    others = np.flatnonzero(first != np.arange(len(group)))
+    equal = np.ones(len(group), dtype=bool)
+    if is_torch(X):
+        from lognmf.graph.tensors import equal_rows
+
+        equal[others] = equal_rows(X, others, first[others])
+        return equal
+    step = max(1, BLOCK // max(1, X.nnz // X.shape[0] if sp.issparse(X) else X.shape[1]))
+    for start in range(0, len(others), step):
+        rows = others[start : start + step]
+        if sp.issparse(X):
+            difference = sp.csr_array(X[rows] != X[first[rows]])
+            equal[rows] = np.diff(difference.indptr) == 0
+        else:
+            equal[rows] = (X[rows] == X[first[rows]]).all(axis=1)
+    return equal
+
+
+def _hashes(X: Any) -> np.ndarray:
+    """A number for each row (n,): equal for equal rows, and hardly ever for others."""
+    if is_torch(X):
+        from lognmf.graph.tensors import hashes
+
+        return hashes(X)
+    n = X.shape[0]
+    if sp.issparse(X):
+        if not X.data.all():  # a stored zero is no entry
+            X = X.copy()
+            X.eliminate_zeros()
+        ends = itertools.pairwise(X.indptr.tolist())
+        rows = (X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in ends)
+    else:
+        step = max(1, BLOCK // X.shape[1])
+        blocks = (X[start : start + step] + 0.0 for start in range(0, n, step))  # −0 is 0
+        rows = (row.tobytes() for block in blocks for row in block)
+    return np.fromiter(map(hash, rows), dtype=np.int64, count=n)

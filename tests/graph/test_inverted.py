@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from lognmf.neighbours import inverted
+from lognmf.graph import inverted
 
 
 def counts(rng, n=150, p=40):

@@ -18,7 +18,7 @@ import torch
 from lognmf.core.arrays import to_numpy
 from lognmf.core.matrices import is_csr_tensor
 from lognmf.core.torch.sparse import dense_rows, entry_rows, squared_norms
-from lognmf.neighbours.dense import slack
+from lognmf.graph.dense import slack
 
 SPARE = 11
 """Extra candidates per sample, so that few samples need more than products."""

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf.neighbours import distinct, distinct_rows
+from lognmf.graph import neighbours
+from lognmf.graph.neighbours import distinct_rows
 
 FORMS = [np.asarray, sp.csr_array]
 
@@ -40,7 +41,7 @@ def test_zeros_of_either_sign_are_equal(rng):
 @pytest.mark.parametrize("seen", [0, 1])
 def test_rows_with_equal_hashes_are_compared(rng, form, seen, monkeypatch):
     X = rng.integers(0, 3, size=(60, 2)).astype(float)
-    monkeypatch.setattr(distinct, "_hashes", lambda _: seen * X[:, 0])
+    monkeypatch.setattr(neighbours, "_hashes", lambda _: seen * X[:, 0])
     first, group = distinct_rows(form(X))
     assert len(first) == len(np.unique(X, axis=0))
     np.testing.assert_array_equal(X[first][group], X)
@@ -51,5 +52,5 @@ def test_rows_with_equal_hashes_are_compared(rng, form, seen, monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 def test_hashes_of_unequal_rows_differ(rng, form, dtype):
     X = np.eye(300, dtype=dtype) + np.float32(2) ** rng.integers(-9, 9, size=(300, 1))
-    assert len(np.unique(distinct._hashes(form(X)))) == 300
-    assert len(np.unique(distinct._hashes(form(-X)))) == 300
+    assert len(np.unique(neighbours._hashes(form(X)))) == 300
+    assert len(np.unique(neighbours._hashes(form(-X)))) == 300

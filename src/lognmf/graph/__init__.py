@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import is_torch, on_gpu, to_numpy
 from lognmf.core.matrices import on_cpu, rows_of, squared_row_norms, stored_values, with_small_indices
-from lognmf.neighbours import METHODS, Neighbours, find_neighbours
+from lognmf.graph.neighbours import METHODS, Neighbours, find_neighbours
 from lognmf.parameters import check_choice, check_integer, check_sparse, unmasked
 from lognmf.progress import stage
 

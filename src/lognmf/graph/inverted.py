@@ -3,15 +3,14 @@
 The loops are compiled by numba at their first call, and cached on disk.
 """
 
+# mypy: disable-error-code="no-untyped-def"
+
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.core.compiling import compiled
 from lognmf.core.threads import in_blocks, threads_for
 
 _PRODUCTS = 1 << 21
@@ -76,16 +75,8 @@ def _small(indices: np.ndarray) -> np.ndarray:
     )
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, compiled at its first call and cached on disk if a folder is writable."""
-    try:
-        return numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        return numba.njit(nogil=True)(function)
-
-
-@_compiled
-def _squared_norms(indptr, values):  # type: ignore[no-untyped-def]
+@compiled
+def _squared_norms(indptr, values):
     """``‖x_i‖²`` of sparse rows in double precision."""
     sizes = np.zeros(len(indptr) - 1)
     for i in range(len(sizes)):
@@ -94,8 +85,8 @@ def _squared_norms(indptr, values):  # type: ignore[no-untyped-def]
     return sizes
 
 
-@_compiled
-def _difference(i, Y, j, X):  # type: ignore[no-untyped-def]
+@compiled
+def _difference(i, Y, j, X):
     """``‖y_i − x_j‖²`` by the differences of two sparse rows."""
     (starts, columns, values), (other_starts, other_columns, other_values) = Y, X
     e, end, f, other_end = starts[i], starts[i + 1], other_starts[j], other_starts[j + 1]
@@ -115,8 +106,8 @@ def _difference(i, Y, j, X):  # type: ignore[no-untyped-def]
     return total
 
 
-@_compiled
-def _insert(value, place, values, places):  # type: ignore[no-untyped-def]
+@compiled
+def _insert(value, place, values, places):
     """Put a value that is below the last one into ascending ``values``, behind equal ones."""
     at = len(values) - 1
     while at > 0 and values[at - 1] > value:
@@ -127,8 +118,8 @@ def _insert(value, place, values, places):  # type: ignore[no-untyped-def]
     places[at] = place
 
 
-@_compiled
-def _search(first, Y, X, index, sizes_Y, sizes_X, error, but_itself, products, nearest, squared):  # type: ignore[no-untyped-def]
+@compiled
+def _search(first, Y, X, index, sizes_Y, sizes_X, error, but_itself, products, nearest, squared):
     """Fill the neighbours of the rows of ``Y`` from ``first`` on.
 
     ``products`` hold −2 y·x over the frequent features; here the others are added. They bound every distance
