@@ -76,7 +76,9 @@ def units(names):
             worst = 0.0
             for c in (1e-6, 1e-3, 7.0, 1e6):
                 other = model(k, random_state=0).fit(c * X)
-                scales = (c, 1.0) if other._basis_has_unit or not hasattr(other, "scale") else (1.0, c)
+                scales = (
+                    (c, 1.0) if other.spec.basis_has_unit or "scale" not in other.get_params() else (1.0, c)
+                )
                 for F, G, scale in zip(
                     (first.components_, first.embedding_),
                     (other.components_, other.embedding_),

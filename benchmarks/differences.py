@@ -90,7 +90,7 @@ COLUMNS = (*KEY, "seed", "iterations", "read_out", *METRICS, "nmi_geometric", "s
 
 def settings_of(group):
     """The weights that are tried: all of one weight; of LS-NMF and RLS-NMF the best of the whole grid."""
-    weights = MODELS[group.method]._weights
+    weights = MODELS[group.method].spec.weights
     if not weights:
         return [{}]
     if group.method == "RMNMF":
@@ -168,7 +168,7 @@ def fits(group, change):
     rootless = ROOTLESS.get(group.method) if change.start == NO_ROOT else None
     options["init"] = "random" if rootless else options.get("init")
     model = MODELS[group.method](classes, **{n: v for n, v in options.items() if v not in (None, "kmeans")})
-    if hasattr(model, "graph"):
+    if "graph" in model.get_params():
         model.set_params(graph=W)
     settings, seeds = settings_of(group), list(seeds_of(group, change))
     data = check_samples(clone(model), X, reset=True)
@@ -180,8 +180,8 @@ def fits(group, change):
     }
     pairs = list(itertools.product(seeds, settings))
     U, V = (join([first[seed][place] for seed, _ in pairs]) for place in (0, 1))
-    weights = {name: like([setting[name] for _, setting in pairs], V) for name in model._weights}
-    rule = model._rule(data, W if hasattr(model, "graph") else None, weights)
+    weights = {name: like([setting[name] for _, setting in pairs], V) for name in model.spec.weights}
+    rule = model._rule(data, W if "graph" in model.get_params() else None, weights)
     if rootless:
         rule = rootless(rule.fit)
     state, done = rule.start(*model._prepare(U, V)), 0

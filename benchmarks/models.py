@@ -32,10 +32,11 @@ def steppers(X, k, W, mask):
         model = cls(k, random_state=0, **PINNED.get(name, {}))
         M = mask if "missing" in name else None
         data = InMemory(X if M is None else X * M, M)
-        weights = {w: like(np.array([float(getattr(model, w))]), X) for w in model._weights}
-        rule = model._rule(data, W if hasattr(model, "graph") else None, weights)
+        weights = {w: like(np.array([float(getattr(model, w))]), X) for w in model.spec.weights}
+        rule = model._rule(data, W if "graph" in model.get_params() else None, weights)
         first = [
-            rng.uniform(size=shape)[:, None, :].astype(X.dtype) for shape in model._shapes(*X.shape).values()
+            rng.uniform(size=shape)[:, None, :].astype(X.dtype)
+            for shape in model.factor_shapes(*X.shape).values()
         ]
         if name == "RLS-NMF":
             first[0] *= 0.01  # at the data's scale, so that some samples are outliers and some are not

@@ -64,7 +64,7 @@ def factors(rng, X, B, k, pattern=None):
 def weights(cls):
     """Numbers for the weights of a model that would choose them itself."""
     numbers = {"alpha": 0.01, "beta": 0.001, "gamma": 1.0, "lam": 0.1}
-    return {name: numbers[name] for name in cls._weights} if cls._auto else {}
+    return {name: numbers[name] for name in cls.spec.weights} if cls.spec.auto else {}
 
 
 PLAIN = {"solver": "mu", "unit_components": False, "scale": 1.0}
@@ -81,7 +81,7 @@ def start(cls, X, k, seed=0):
     rng = np.random.default_rng(seed)
     return {
         name: 0.1 + rng.random(shape)
-        for name, shape in cls(k)._shapes(*X.shape).items()
+        for name, shape in cls(k).factor_shapes(*X.shape).items()
         if name in names(cls)
     }
 

@@ -15,8 +15,7 @@ from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, Frobenius, unless_zero
-from lognmf.models.base import FactorModel
-from lognmf.models.terms_model import TermsModel
+from lognmf.models.base import FactorModel, Spec, TermsModel
 from problems import moves, samples
 
 
@@ -106,7 +105,7 @@ class ProjectedGradient:
 class RidgeNMF(TermsModel):
     """``‖X − V Uᵀ‖² + ridge · ‖U‖²``, a user's own model with a weight of its own."""
 
-    _weights = ("ridge",)
+    spec = Spec(weights=("ridge",), blocks=True)
 
     def __init__(
         self, n_components=3, *, ridge=0.1, init="random", n_init=1, solver="mu", max_iter=20, tol=1e-5,
@@ -221,7 +220,7 @@ class TestModel:
         """Names that our own models use too: nothing is known of them."""
 
         class Other(RidgeNMF):
-            _weights = ("lam", "gamma")
+            spec = Spec(weights=("lam", "gamma"))
 
             def __init__(
                 self, n_components=3, *, lam=0.1, gamma=0.1, graph=None, init="random", n_init=1, solver="mu",

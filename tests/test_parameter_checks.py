@@ -88,7 +88,7 @@ def test_room_for_more_entries_is_no_fault():
 
 BROKEN = sparse("csr", COMPRESSED["index too large"])
 PLACES = {
-    **{f"fit {name}": lambda cls=cls: cls(2).fit(BROKEN) for name, cls in MODELS.items() if cls._sparse},
+    **{f"fit {name}": lambda cls=cls: cls(2).fit(BROKEN) for name, cls in MODELS.items() if cls.spec.sparse},
     "transform": lambda: PlainNMF(2, max_iter=2, random_state=0).fit(GOOD).transform(BROKEN),
     "mask": lambda: WeightedNMF(2).fit(sp.csr_array(GOOD), mask=BROKEN),
     "mask of dense X": lambda: WeightedNMF(2).fit(GOOD, mask=BROKEN),

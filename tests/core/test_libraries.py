@@ -95,9 +95,11 @@ class TestTorchEstimators:
         tensor = like(X, torch_home.float() if single else torch_home)
         steps = 40 if monotone(MODELS[name]) else 10  # an augmented Lagrangian method amplifies rounding
         options = {"n_components": 3, "max_iter": steps, "random_state": 0, "n_init": 1 if single else 2}
-        if "scaled" in MODELS[name]._starts:  # spectral starts are often alike, so that rounding picks one
+        if (
+            "scaled" in MODELS[name].spec.starts
+        ):  # spectral starts are often alike, so that rounding picks one
             options["init"] = "scaled"
-        if MODELS[name]._auto:
+        if MODELS[name].spec.auto:
             options |= {"solver": "mu", **weights(MODELS[name])}
         model, twin = MODELS[name](**options).fit(tensor), MODELS[name](**options).fit(X)
         results = {
@@ -131,7 +133,7 @@ class TestTorchEstimators:
             "at least one sample": good[:0],
         }
         for words, X in bad.items():
-            if words == "Negative values" and MODELS[name]._signed:
+            if words == "Negative values" and MODELS[name].spec.signed:
                 continue
             with pytest.raises(ValueError, match=words):
                 MODELS[name](2).fit(X)

@@ -28,7 +28,7 @@ def X(rng):
 def rule(request, X):
     name, solver = request.param
     model = MODELS[name](k, **({} if solver is None else {"solver": solver}))
-    weights = {weight: np.array([0.0, 0.1, 1.0]) for weight in model._weights}
+    weights = {weight: np.array([0.0, 0.1, 1.0]) for weight in model.spec.weights}
     return model._rule(InMemory(X), knn_graph(X, 3), weights)
 
 

@@ -69,7 +69,7 @@ def test_entries_out_of_order_and_twice(device):
     )
 
 
-@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model._sparse])
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.spec.sparse])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_model(name, X, device):
     model = MODELS[name](3, max_iter=20, random_state=0)

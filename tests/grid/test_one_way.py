@@ -170,7 +170,7 @@ def test_every_parameter_of_every_model(data, name, seed):
     X = samples(np.random.default_rng(seed), 14, 6)
     given_graphs = {f"given {count}": knn_graph(X, count) for count in (2, 4)}
     parameters = MODELS[name]().get_params()
-    starts = {"init": tuple(MODELS[name]._starts)}
+    starts = {"init": tuple(MODELS[name].spec.starts)}
     choices = {key: values for key, values in (CHOICES | starts).items() if key in parameters}
     drawn = data.draw(st.sets(st.sampled_from(sorted(choices)), min_size=1, max_size=3))
 

@@ -27,7 +27,7 @@ def test_separated_groups_are_found_without_labels(name, X):
     tuned = tune(X, 3, model=name)
     assert metrics.clustering_accuracy(GROUPS, tuned.labels) == 1.0
     assert type(tuned.model) is MODELS[name]
-    expected = {n: WEIGHTS[n] for n in MODELS[name]._weights if n != "gamma"} | {"max_iter": ITERATIONS}
+    expected = {n: WEIGHTS[n] for n in MODELS[name].spec.weights if n != "gamma"} | {"max_iter": ITERATIONS}
     assert set(tuned.setting) == set(expected) | ({"gamma"} if name == "RLS-NMF" else set())
     assert all(tuned.setting[n] in values for n, values in expected.items())
     limits = expected.pop("max_iter")

@@ -145,7 +145,7 @@ def check(case: Case, folder: Path) -> str:
 
 def _beyond_float32(case: Case, model: Any) -> bool:
     """Whether float32 may be too short: a factor with a penalty shrinks, and one without any grows."""
-    weights = [getattr(model, name) for name in model._weights]
+    weights = [getattr(model, name) for name in model.spec.weights]
     huge = any(not isinstance(weight, str) and weight >= 1e6 for weight in weights)
     return huge and case["dtype"] in ("float16", "float32")
 
@@ -162,7 +162,7 @@ def _given(case: Case) -> tuple[Any, Any, Any]:
         return _spoiled(case, model, X), _bad_matrix(case, X), None
     X, mask = _with_missing(case, model, X, rng)
     container = case["container"]
-    if not model._sparse and container not in DENSE and not _anything_goes(case):
+    if not model.spec.sparse and container not in DENSE and not _anything_goes(case):
         container = "array"
     if container not in DENSE and X.dtype == np.float16:  # SciPy has no such matrices
         X = X.astype(np.float32)
@@ -178,8 +178,8 @@ def _model(case: Case, rng: np.random.Generator) -> Any:
     cls = MODELS[case["model"]]
     known = cls().get_params()
     options = {name: case[name] for name in PARAMETERS if name in known} | {"random_state": case["seed"]}
-    if options["init"] not in cls._starts:
-        options["init"] = next(iter(cls._starts))
+    if options["init"] not in cls.spec.starts:
+        options["init"] = next(iter(cls.spec.starts))
     if "graph" in known:
         options["graph"] = _graph(rng, case["n"]) if case["graph"] == "given" else case["graph"]
     alone = options.get("loss") == "kullback-leibler" or case["container"] == "torch"
@@ -202,12 +202,12 @@ def _matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def _takes_signs(case: Case) -> bool:
-    return MODELS[case["model"]]._signed or _anything_goes(case)
+    return MODELS[case["model"]].spec.signed or _anything_goes(case)
 
 
 def _with_missing(case: Case, model: Any, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
     how = case["missing"]
-    takes = model._missing and model.solver != "cd"
+    takes = model.spec.takes_missing(model) and model.solver != "cd"
     if how == "none" or not (takes or _anything_goes(case)):
         return X, None
     lost = rng.random(X.shape) < 0.3
@@ -266,7 +266,7 @@ def _applies(case: Case, model: Any) -> bool:
     name, place = case["bad"]
     if name == "X":
         what = BAD[name][place]
-        taken = {"negative": model._signed, "NaN": model._missing, "text": True}
+        taken = {"negative": model.spec.signed, "NaN": model.spec.takes_missing(model), "text": True}
         return not taken.get(what, False)
     return name in model.get_params()
 
@@ -301,7 +301,7 @@ def _check_fit(case: Case, model: Any, X: Any, mask: Any) -> None:
     parts, codes = np.asarray(model.components_), np.asarray(model.embedding_)
     for name, F in (("components_", parts), ("embedding_", codes)):
         _expect(np.isfinite(F).all(), f"{name} is not finite")
-        signed = model._signed and (name == "components_" or case["model"] == "RMNMF")
+        signed = model.spec.signed and (name == "components_" or case["model"] == "RMNMF")
         _expect(signed or (F >= 0).all(), f"{name} has negative entries")
     n, p, k = case["n"], case["p"], case["k"]
     _expect(parts.shape == (k, p) and codes.shape == (n, k), f"shapes {parts.shape}, {codes.shape}")
@@ -355,7 +355,7 @@ def _rounding(case: Case, model: Any, X: Any) -> tuple[float, float]:
         edges /= model.scale_
     edges += 2 * (edges * abs(model.objective_)) ** 0.5 / 100
     products = 10 * eps * float(np.linalg.norm(np.abs(codes).astype(float) @ np.abs(parts)))
-    products = products**2 + 2 * products * model.reconstruction_err_ if model._signed else 0.0
+    products = products**2 + 2 * products * model.reconstruction_err_ if model.spec.signed else 0.0
     return 1e3 * eps, 100 * (eps * _size(X) + edges) + products
 
 
@@ -389,7 +389,7 @@ def _grid(case: Case, model: Any, X: Any, mask: Any, folder: Path) -> None:
 
 def _weights_of_a_grid(case: Case, model: Any, X: Any, mask: Any, folder: Path) -> None:
     if mask is None:
-        grid = {name: [getattr(model, name), 0.5] for name in model._weights[:1]}
+        grid = {name: [getattr(model, name), 0.5] for name in model.spec.weights[:1]}
         _rows_are_fits(case, model, X, grid | {"tol": [model.tol, 1e-3]})
 
 

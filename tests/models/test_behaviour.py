@@ -32,7 +32,7 @@ def digits():
 class TestFit:
     def test_restarts_are_a_batch_and_the_best_wins(self, cls, digits):
         options = {"max_iter": 40, "tol": 1e-4, **weights(cls)}
-        if "scaled" in cls._starts:  # spectral starts are often alike, so that rounding picks one
+        if "scaled" in cls.spec.starts:  # spectral starts are often alike, so that rounding picks one
             options["init"] = "scaled"
         many = cls(6, n_init=4, random_state=0, **options).fit(digits)
         rng = np.random.RandomState(0)
@@ -111,7 +111,7 @@ class TestTransform:
         np.testing.assert_allclose(together[:20], alone, atol=1e-10)
 
     def test_sparse_and_dense_agree(self, cls, digits):
-        if not cls._sparse:
+        if not cls.spec.sparse:
             pytest.skip(f"{cls.__name__} takes no sparse data")
         dense, sparse = (cls(6, random_state=0, max_iter=50).fit(X) for X in (digits, sp.csr_matrix(digits)))
         np.testing.assert_allclose(dense.embedding_, sparse.embedding_, atol=1e-10)
@@ -220,7 +220,7 @@ class TestProgress:
             closed = False
 
             def setup(self, estimator, context):
-                assert context.max_subtasks == (None if cls._auto else 10)
+                assert context.max_subtasks == (None if cls.spec.auto else 10)
 
             def on_fit_task_begin(self, estimator, context):
                 pass
@@ -343,8 +343,8 @@ class TestMemory:
         model = cls(k, max_iter=12, random_state=0, **options)
         peak = peak_numbers(model, X)
         # The choice of weights keeps the factors of the fit without them.
-        assert peak <= (16 if cls._auto else 12) * (n + p) * k
-        assert peak < (0.7 if cls._auto else 0.5) * n * p, "no n×p temporary"
+        assert peak <= (16 if cls.spec.auto else 12) * (n + p) * k
+        assert peak < (0.7 if cls.spec.auto else 0.5) * n * p, "no n×p temporary"
 
 
 def test_close_duplicates_do_not_slow_or_break(cls, rng):
@@ -367,7 +367,7 @@ class TestIterations:
             cls(4, max_iter=None).fit(digits[:60])
 
     def test_a_warning_where_they_do_not_suffice(self, cls, digits):
-        if not cls._converges:
+        if not cls.spec.converges:
             pytest.skip("a number of iterations is part of the published methods")
         with pytest.warns(ConvergenceWarning, match=f"{cls.__name__} ended after max_iter=1 iterations"):
             cls(4, max_iter=1, tol=1e-9, random_state=0).fit(digits[:60])

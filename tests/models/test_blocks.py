@@ -117,7 +117,7 @@ def test_defaults(name, rng):
     X[3] = rng.random(20)
     memory, ours = (MODELS[name](3, random_state=0).fit(Y) for Y in (X, in_blocks(X, rows=25)))
     same(ours, memory, 1e-6)
-    for weight in memory._auto:
+    for weight in memory.spec.auto:
         np.testing.assert_allclose(getattr(ours, f"{weight}_"), getattr(memory, f"{weight}_"), rtol=1e-6)
     if name == "RLS-NMF":
         np.testing.assert_array_equal(ours.is_outlier_, memory.is_outlier_)

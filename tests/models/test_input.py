@@ -90,9 +90,9 @@ def cls(request):
 def is_bad_for(cls, case):
     """What some models refuse is what others are made for."""
     return not (
-        (case == "nan" and cls()._missing)
-        or ("negative" in case and cls._signed)
-        or ("sparse" in case and not cls._sparse)
+        (case == "nan" and cls.spec.takes_missing(cls()))
+        or ("negative" in case and cls.spec.signed)
+        or ("sparse" in case and not cls.spec.sparse)
     )
 
 
@@ -149,7 +149,7 @@ def test_bad_start(cls):
         ):
             with pytest.raises((ValueError, TypeError), match=words):
                 cls(3).fit(GOOD, **(good | {name: bad}))
-        if not (cls._signed and name == "U0"):
+        if not (cls.spec.signed and name == "U0"):
             with pytest.raises(ValueError, match=f"{name} must be finite and nonnegative"):
                 cls(3).fit(GOOD, **(good | {name: -F}))
 
@@ -203,21 +203,21 @@ DEGENERATE = {
 @pytest.mark.parametrize("sparse", [False, True])
 def test_degenerate_data_give_finite_nonnegative_results(cls, case, weights, init, sparse, rng):
     X = DEGENERATE[case](rng)
-    if sparse and not cls._sparse:
+    if sparse and not cls.spec.sparse:
         return
     if sparse:
         X = sp.csr_array(X.astype(X.dtype.newbyteorder("=")))
     else:
         X.flags.writeable = False
     k = 5
-    model = make(cls, k, init=list(cls._starts)[init], max_iter=30, random_state=0, **weights)
+    model = make(cls, k, init=list(cls.spec.starts)[init], max_iter=30, random_state=0, **weights)
     V = model.fit_transform(X)
     nonnegative = [model.transform(X), model.history_["objective"], model.reconstruction_err_]
     finite = [V, model.components_, model.inverse_transform(V)]
     if hasattr(model, "outliers"):
         nonnegative += [model.outlier_share_, model.outlier_norm_]
         finite.append(model.outliers(X))
-    nonnegative += [] if cls._signed else finite[:3]
+    nonnegative += [] if cls.spec.signed else finite[:3]
     for values in nonnegative:
         assert (np.asarray(values) >= 0).all()
     for values in nonnegative + finite:

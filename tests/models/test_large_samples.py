@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 from lognmf import LogSparseNMF, RobustLogSparseNMF, fit_grid, in_blocks, normalize, to_device
 from lognmf.core.data import InMemory
-from lognmf.models import callbacks
+from lognmf.models.base import Watcher
 from lognmf.models.large_samples import limited, scaled_rows
 from lognmf.models.scale import unit_of
 
@@ -116,7 +116,7 @@ class TestTheyAreFound:
 
     def test_a_stopped_fit_is_of_all_the_data(self, monkeypatch):
         X, _, _ = planted(50)
-        monkeypatch.setattr(callbacks.Watcher, "__call__", lambda *_: True)
+        monkeypatch.setattr(Watcher, "__call__", lambda *_: True)
         model = fitted(X)
         error = np.linalg.norm(X - model.inverse_transform(model.embedding_))
         np.testing.assert_allclose(model.reconstruction_err_, error, rtol=1e-9)

@@ -14,7 +14,7 @@ LOSS = {"loss": "kullback-leibler", "max_iter": 40, "tol": 0, "random_state": 0}
 SQUARED_ERROR_NEEDS_ALL = (PlainNMF, GraphNMF)
 
 
-@pytest.fixture(params=[name for name, cls in MODELS.items() if hasattr(cls(), "loss")])
+@pytest.fixture(params=[name for name, cls in MODELS.items() if "loss" in cls().get_params()])
 def cls(request):
     return MODELS[request.param]
 
@@ -36,7 +36,7 @@ def test_objective_falls(cls, make, dtype, counts):
 
 
 def test_it_is_the_divergence(cls, counts):
-    weights = dict.fromkeys(cls._weights, 0.0)
+    weights = dict.fromkeys(cls.spec.weights, 0.0)
     model = cls(3, **LOSS, **weights).fit(counts)
     Y = model.inverse_transform(model.embedding_)
     logs = np.log(np.where(counts > 0, counts, 1) / np.where(counts > 0, Y, 1))
@@ -74,7 +74,7 @@ def test_pipeline(cls, counts):
 
 
 def test_grid(cls, counts):
-    grid = {weight: [0.1, 1.0] for weight in cls._weights[:1]}
+    grid = {weight: [0.1, 1.0] for weight in cls.spec.weights[:1]}
     result = fit_grid(cls(3, **LOSS), counts, grid, n_clusters=3)
     for i, row in enumerate(result.rows):
         np.testing.assert_allclose(row["objective"], result.model(i).objective_, rtol=1e-8)

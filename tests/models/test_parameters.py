@@ -12,7 +12,7 @@ from sklearn.base import clone
 from lognmf import MODELS, fit_grid, load_model, save_model
 from lognmf.core.problem import Problem
 from lognmf.core.terms import Frobenius
-from lognmf.models.terms_model import TermsModel
+from lognmf.models.base import TermsModel
 from problems import samples
 
 
@@ -65,7 +65,7 @@ class TestDataclass:
     def test_choices_are_those_of_the_type(self, cls):
         """A name that a type promises is in the registry, and the other way round."""
         hints = get_type_hints(cls)
-        for name, choices in {**cls._choices, "init": cls._starts}.items():
+        for name, choices in {**cls.spec.choices, "init": cls.spec.starts}.items():
             assert set(get_args(hints[name])) == set(choices)
 
     def test_fitted_attributes_have_types(self, cls, rng):

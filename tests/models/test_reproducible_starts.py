@@ -36,7 +36,7 @@ FORMS = {
     "float32": lambda X: np.asarray(X, dtype=np.float32),
     "sparse": sp.csr_array,
 }
-STARTS = [(name, init) for name, model in MODELS.items() for init in model._starts]
+STARTS = [(name, init) for name, model in MODELS.items() for init in model.spec.starts]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -46,9 +46,9 @@ def test_equal_seeds_give_equal_fits(data, form):
     seen = {}
     for name, init in STARTS:
         model = MODELS[name]
-        if model._starts[init] in seen or (form == "sparse" and not model._sparse):
+        if model.spec.starts[init] in seen or (form == "sparse" and not model.spec.sparse):
             continue
-        seen[model._starts[init]] = name
+        seen[model.spec.starts[init]] = name
         fits = [make(model, 3, init=init, max_iter=2, random_state=0, tol=0).fit(X) for _ in range(TIMES)]
         for fitted in ("components_", "embedding_"):
             assert len({getattr(fit, fitted).tobytes() for fit in fits}) == 1, (name, init, fitted)

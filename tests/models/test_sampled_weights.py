@@ -48,7 +48,7 @@ def test_weights_are_those_of_the_samples(cls, kind, X):
     few = cls(K, **OPTIONS, scale=ours.scale_).fit(X[some()])
     assert few.alpha_ > 0 or few.beta_ > 0
     np.testing.assert_allclose(ours.alpha_, few.alpha_ * N / COUNT, rtol=1e-12)
-    for name in set(ours._auto) - {"alpha"}:
+    for name in set(ours.spec.auto) - {"alpha"}:
         assert getattr(ours, f"{name}_") == pytest.approx(getattr(few, f"{name}_"), rel=1e-12)
     given = {name: getattr(ours, f"{name}_") for name in ("alpha", "beta", "gamma") if hasattr(ours, name)}
     alone = cls(K, **OPTIONS, **given).fit(in_blocks(X, rows=100))

@@ -69,7 +69,7 @@ class TestFits:
         # An augmented Lagrangian method amplifies rounding.
         options = {} if monotone(MODELS[name]) else {"max_iter": 10}
         one, other = (MODELS[name](4, random_state=0, **options).fit(X) for X in (digits, c * digits))
-        with_U = other._basis_has_unit or name not in SCALED  # the others have V of a given size
+        with_U = other.spec.basis_has_unit or name not in SCALED  # the others have V of a given size
         U, V = (c, 1.0) if with_U else (1.0, c)
         np.testing.assert_allclose(other.components_ / U, one.components_, atol=1e-8, rtol=1e-8)
         np.testing.assert_allclose(other.embedding_ / V, one.embedding_, atol=1e-7, rtol=1e-8)

@@ -458,7 +458,9 @@ class TestCompany:
         np.testing.assert_allclose(model.transform(torch.asarray(X)), plain.transform(X), atol=1e-8)
 
 
-@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if not model()._missing])
+@pytest.mark.parametrize(
+    "name", [name for name, model in MODELS.items() if not model.spec.takes_missing(model())]
+)
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 def test_models_without_masks_name_those_that_have_them(name, method, rng):
     X, M, _ = draw(rng)

@@ -207,7 +207,7 @@ class TestOutliers:
 
 
 def test_no_other_model_chooses():
-    assert not PlainNMF._auto
+    assert not PlainNMF.spec.auto
 
 
 @pytest.mark.parametrize(("share", "size"), [(0.05, 3.0), (0.1, 2.0), (0.1, 3.0), (0.1, 10.0)])

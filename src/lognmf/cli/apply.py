@@ -130,7 +130,7 @@ def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, An
         msg = f"{file} has {X.shape[1]} features, but the model has {model.n_features_in_}."
         raise ValueError(msg)
     X = preparation(X)
-    if not model._signed and read_samples(X).smallest < 0:
+    if not model.spec.signed and read_samples(X).smallest < 0:
         names = data.feature_names if preparation.feature_names is None else preparation.feature_names
         where = where_negative(X, names)
         msg = f"{file} has negative values in {where}: the model takes none, as its fit had none."

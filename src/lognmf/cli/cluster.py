@@ -92,7 +92,7 @@ def cluster(
                 time_limit=time_limit,
                 random_state=seed,
             )
-            clusterer._check_parameters()
+            clusterer.check_parameters()
             folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
             in_blocks, data, source, scaled = _loaded(file, reading(context), memory, clusterer)
             n, p = data.X.shape

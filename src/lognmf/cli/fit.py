@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MODELS = {name.lower(): model for name, model in MODELS.items()}
 _PARAMETERS = OPTIONS.keys() & {name for model in MODELS.values() for name in model().get_params()}
-_STARTS = dict.fromkeys(start for model in MODELS.values() for start in model._starts)
+_STARTS = dict.fromkeys(start for model in MODELS.values() for start in model.spec.starts)
 
 _MOST_AUTO = 30
 """The largest number of parts that -k auto tries."""
@@ -151,7 +151,7 @@ def fit(
             folder = check_folder(out or options.default_folder(file, name), force=force)
             most, apart = memory_in_bytes(memory), scheduler is not None
             large = load_in_blocks(file, reading(context), most, always=apart)
-            if large is not None and (len(ks) > 1 or tune or not estimator._blocks):
+            if large is not None and (len(ks) > 1 or tune or not estimator.spec.blocks):
                 asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
                 raise needs_memory(asked_for, file)
             data, source, scaled = large or load(file, reading(context), [estimator])
@@ -245,7 +245,7 @@ def _estimator(name: str, given: Mapping[str, Any]) -> Any:
             raise ValueError(msg)
     options.check_seed(given["random_state"])
     estimator = _MODELS[name](**given)
-    estimator._check_parameters()
+    estimator.check_parameters()
     return estimator
 
 
@@ -262,7 +262,7 @@ def _grid(estimator: Any, name: str, given: Mapping[str, Any]) -> Mapping[str, S
     """The values to try of parameters that the user did not give; the start is spectral where possible."""
     from lognmf.grid.tune import default_grid
 
-    if "init" not in given and "spectral" in estimator._starts:
+    if "init" not in given and "spectral" in estimator.spec.starts:
         estimator.set_params(init="spectral")
     grid = default_grid(estimator, fixed=given)
     if not grid:

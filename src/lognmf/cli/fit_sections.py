@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from lognmf import plots
 from lognmf.clustering import main_parts
 from lognmf.core.arrays import to_numpy
-from lognmf.models.readable import largest_features
+from lognmf.models.base import largest_features
 from lognmf.plots.parts import shorten
 from lognmf.report import Cell, Figure, Section, Table
 

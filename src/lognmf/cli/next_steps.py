@@ -69,8 +69,10 @@ class Kind:
 
     def suits(self, model: Any) -> bool:
         """Whether a model takes such data."""
-        takes = (model._missing or not self.missing) and (model._signed or not self.signed)
-        return takes and (model._blocks or not self.blocks)
+        takes = (model.spec.takes_missing(model) or not self.missing) and (
+            model.spec.signed or not self.signed
+        )
+        return takes and (model.spec.blocks or not self.blocks)
 
 
 class Typed:
@@ -132,7 +134,7 @@ def _after_fit(
     if results["stop_reason"] == "max_iter" and not typed.has("--tune"):
         more = f"--force --max-iter {2 * results['iterations']}"
         yield f"lognmf fit {typed.without(('--max-iter', '--force'))} {more}", "go on until it has converged"
-    tunable = model._weights or "spectral" in model._starts
+    tunable = model.spec.weights or "spectral" in model.spec.starts
     if tunable and not (typed.has("--tune") or kind.blocks):
         own = typed.without((*_K, *_PLACE, *_CHOSEN))
         out = shlex.quote(f"{where}-tuned")

@@ -56,7 +56,7 @@ def check_values(data: Dataset, file: str, estimators: Iterable[Any], *, how: st
             return found.X if found.M is None else np.where(found.M > 0, found.X, np.nan)
     _check_finite(data.X, file)
     first, refusal = refusals[0]
-    if samples.smallest < 0 and not first._signed:
+    if samples.smallest < 0 and not first.spec.signed:
         refusal = f"{file} has negative values {_advice(data)}"
     raise ValueError(refusal)
 

@@ -107,7 +107,7 @@ def compare(
         options["init"] = init
     estimators = _estimators(names, options | {"n_components": n_components, "n_neighbors": n_neighbors})
     samples = read_samples(X)
-    takes_missing = any(estimator._missing for estimator in estimators.values())
+    takes_missing = any(estimator.spec.takes_missing(estimator) for estimator in estimators.values())
     check_finite("none of these models takes", samples, missing=takes_missing)
     n_clusters = n_components if n_clusters is None else n_clusters
     _check_sizes(samples.shape[0], n_clusters, y)
@@ -152,7 +152,7 @@ def _estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, A
     for name, parameters in known.items():
         given = {option: value for option, value in options.items() if option in parameters}
         estimators[name] = MODELS[name](**given)
-        estimators[name]._check_parameters()
+        estimators[name].check_parameters()
     return estimators
 
 

@@ -55,7 +55,7 @@ class Contest:
 
     def fit(self, model: Any, seed: int) -> _Run:
         """k-means on the codes of a model."""
-        model._fit(self.samples, graphs=self.graphs)
+        model.fit_samples(self.samples, graphs=self.graphs)
         return _Run(
             cluster(model.embedding_, self.n_clusters, random_state=seed),
             getattr(model, "graph_", None) is not None or model.init == "spectral",
@@ -131,7 +131,7 @@ def _spectral_start(contest: Contest, seed: int) -> np.ndarray:
 def _nmf_clustering(contest: Contest, seed: int) -> np.ndarray:
     """Our clusterer."""
     clusterer = NMFClustering(contest.n_clusters, n_neighbors=contest.n_neighbors, random_state=seed)
-    return clusterer._fit(contest.samples, contest.graphs).labels_
+    return clusterer.fit_samples(contest.samples, contest.graphs).labels_
 
 
 REFERENCES: dict[str, Callable[[Contest, int], np.ndarray]] = {

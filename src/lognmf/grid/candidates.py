@@ -199,11 +199,11 @@ def fit_from(
     model = clone(estimator).set_params(random_state=found.seed)
     U, V = near_clusters(graphs.X, found.labels, model.n_components)
     given = {"V0": V}
-    if "U0" in model._shapes(*samples.shape) and not model._signed:
+    if "U0" in model.factor_shapes(*samples.shape) and not model.spec.signed:
         given["U0"] = U
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is not meant to converge
-        model._fit(samples, dict(given), graphs=graphs)
+        model.fit_samples(samples, dict(given), graphs=graphs)
         if choose_gamma:
             model.set_params(gamma=usual_gamma(model, samples.data))._fit(samples, given, graphs=graphs)
         return model

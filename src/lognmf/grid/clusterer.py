@@ -26,7 +26,7 @@ from lognmf.grid.plan import check_clusters, check_model, place
 from lognmf.grid.sampled import fit_sampled, predict_blocks, several_blocks
 from lognmf.grid.tune import default_grid, tune
 from lognmf.grid.vote import alike, vote
-from lognmf.models.readable import Readable
+from lognmf.models.base import FactorModel, Spec
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, check_graph_parameters, check_samples, read_samples
 from lognmf.models.weights import OUTLIERS
@@ -56,7 +56,7 @@ EFFORTS = {"quick": 1, "grid": 3}
 """Numbers of seeds by effort."""
 
 
-class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
+class NMFClustering(Encodes, ClusterMixin, BaseEstimator):
     """Clusters of the samples, chosen without labels, and a nonnegative factorisation that goes with them.
 
     The samples are clustered by spectral clustering of three neighbour graphs, and by k-means in the space of
@@ -132,7 +132,8 @@ class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
     ((1197,), (10, 64))
     """
 
-    _missing = False
+    top_features = FactorModel.top_features
+
     labels_: np.ndarray
     n_features_in_: int
 
@@ -184,23 +185,23 @@ class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
         ValueError, TypeError
             If X or a parameter cannot be used; the message says what to do.
         """
-        self._check_parameters()
+        self.check_parameters()
         with printed(int(self.verbose)):
             if (source := several_blocks(X)) is not None:
                 fit_sampled(self, source)
                 return self
-            self._fit(read_samples(X, estimator=self))
+            self.fit_samples(read_samples(X, estimator=self))
         self.sample_ = None
         return self
 
-    def _fit(self, samples: Samples, graphs: Graphs | None = None) -> Self:
+    def fit_samples(self, samples: Samples, graphs: Graphs | None = None) -> Self:
         """The fit itself, on data that were read; ``graphs`` are those of the same samples in NumPy."""
         began = time.perf_counter()
         estimator = self._estimator()
         data = check_samples(self, samples, reset=True)
         if not isinstance(self.n_clusters, str):
             check_clusters(self.n_clusters, None, data.shape[0])
-        estimator._check_parameters()
+        estimator.check_parameters()
         samples = replace(samples, data=InMemory(place(data.X, self.device, None), None))
         known, there = on_cpu(data.X), samples.data.X
         searched = there if on_gpu(there) else known
@@ -215,7 +216,7 @@ class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
         seeds = generator(self.random_state).randint(2**31 - 1, size=count).tolist()
         k = self.n_clusters_ = self._number(graphs, n_neighbors, seeds[0])
         estimator.set_params(n_components=k)
-        estimator._check_data(samples.data, graphs)
+        estimator.check_data(samples.data, graphs)
         candidates = Candidates(searched, k, graphs, n_neighbors, self.time_limit, began)
         for seed in seeds:
             candidates.add_families(seed)
@@ -266,16 +267,11 @@ class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
         return vote(alike(new, known), known, labels)
 
     @property
-    def _signed(self) -> bool:
-        """Whether X may be negative: as the model says."""
-        return self._estimator()._signed
+    def spec(self) -> Spec:
+        """What X may be: as the model says, but without missing entries."""
+        return replace(self._estimator().spec, missing=False)
 
-    @property
-    def _sparse(self) -> bool:
-        """Whether X may be sparse: as the model says."""
-        return self._estimator()._sparse
-
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if not isinstance(self.n_clusters, str):
             check_integer("n_clusters", self.n_clusters, 1)
         elif self.n_clusters != AUTO:
@@ -322,7 +318,7 @@ class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
         self, candidates: Candidates, estimator: Any, samples: Samples, seeds: list[int], chosen: Clustering
     ) -> Clustering:
         """The best of ``chosen`` and what `tune` finds from every start, as long as there is time."""
-        init = "spectral" if "spectral" in estimator._starts else estimator.init
+        init = "spectral" if "spectral" in estimator.spec.starts else estimator.init
         estimator = estimator.set_params(init=init)
         for seed in with_different_starts(seeds, init, candidates) if default_grid(estimator) else []:
             if candidates.time_is_up:
@@ -344,7 +340,7 @@ class NMFClustering(Readable, Encodes, ClusterMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        estimator = self._estimator()
-        tags.input_tags.positive_only = not estimator._signed
-        tags.input_tags.sparse = estimator._sparse
+        spec = self.spec
+        tags.input_tags.positive_only = not spec.signed
+        tags.input_tags.sparse = spec.sparse
         return tags

@@ -18,7 +18,7 @@ from lognmf.core.arrays import to_numpy
 from lognmf.graph import Graphs
 from lognmf.grid.plan import check_model
 from lognmf.models import PlainNMF
-from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.engine import draw
 from lognmf.models.scale import in_units
 from lognmf.models.validation import check_samples, read_samples
@@ -171,12 +171,12 @@ def _restarting(model: Any, n_components: int, n_restarts: int) -> Any:
     if not isinstance(estimator, BasisAndCodesModel):
         msg = f"model must take U0 and V0, such as PlainNMF or LogSparseNMF; got {type(estimator).__name__}."
         raise TypeError(msg)
-    for name in estimator._weights:
+    for name in estimator.spec.weights:
         check_nonnegative(name, getattr(estimator, name))
     check_choice("init", estimator.init, RANDOM_STARTS)
     check_integer("max_iter", estimator.max_iter, 1)
     estimator.set_params(n_components=n_components, n_init=n_restarts, warm_start=False)
-    estimator._check_parameters()
+    estimator.check_parameters()
     return estimator
 
 
@@ -184,8 +184,8 @@ def _restarts(estimator: Any, X: Any, random_state: Any) -> tuple[np.ndarray, np
     """Unit-norm parts of every restart (R, p), k rows each, and the reconstruction error of every restart."""
     data = check_samples(estimator, read_samples(X, estimator=estimator), reset=True)
     graphs = Graphs(data.X)
-    estimator._check_data(data, graphs)
-    unit = estimator._unit(data)
+    estimator.check_data(data, graphs)
+    unit = estimator.unit_of(data)
     scaled = in_units(data, unit)
     first = draw(estimator, scaled, graphs, random_state)
     options: Any = {"unit": unit, "max_iter": estimator.max_iter, "settings": estimator.n_init}

@@ -75,7 +75,7 @@ class GridResult:
         setting, seed = self._pairs[i]
         model = clone(self._estimator).set_params(**setting | changed)
         model.random_state = seed
-        model._fit(self._samples, graphs=self._graphs)
+        model.fit_samples(self._samples, graphs=self._graphs)
         return model
 
     def standings(self, by: str = "normalized_cut") -> list[dict[str, Any]]:
@@ -285,7 +285,7 @@ class Grid:
         fitted = [pairs[fit_of.index(b)] for b in range(len(number))]
         data, unit = self._in_units(model)
         drawn = [self._start(model, pair) for pair in fitted]
-        varied = [name for name in model._weights if name in pairs[0][0]]
+        varied = [name for name in model.spec.weights if name in pairs[0][0]]
         columns: dict[int, dict[str, Any]] = {}
 
         def look(iteration: int, fits: Fit) -> None:
@@ -326,8 +326,8 @@ class Grid:
             "n_outliers": _count_outliers(fits, len(seeds)),
             **{
                 f"{name}_": fits.weights[name]
-                for name in model._weights
-                if name in model._auto and getattr(model, name, None) == AUTO
+                for name in model.spec.weights
+                if name in model.spec.auto and getattr(model, name, None) == AUTO
             },
             **self._scores(V, seeds),
         }
@@ -336,7 +336,7 @@ class Grid:
         """First factors of a pair, drawn once for all settings that share them."""
         data, unit = self._in_units(model)
         setting, seed = pair
-        later = (*model._weights, *_AFTER_THE_START)
+        later = (*model.spec.weights, *_AFTER_THE_START)
         key = key_of([{name: v for name, v in setting.items() if name not in later}, unit, seed])
         if key not in self._first:
             self._first[key] = draw(model, data, self.graphs, seed)
@@ -346,7 +346,7 @@ class Grid:
         """The data as the model fits them, and their unit."""
         scale = getattr(model, "scale", None)
         if scale not in self._scaled:
-            unit = model._unit(self.data)
+            unit = model.unit_of(self.data)
             self._scaled[scale] = in_units(self.data, unit), unit
         return self._scaled[scale]
 

@@ -67,7 +67,7 @@ def check_settings(estimator: Any, grid: Any) -> tuple[list[dict[str, Any]], tup
         if name not in known:
             msg = f"{type(estimator).__name__} has no parameter {name!r}; it has {sorted(known)}."
             raise ValueError(msg)
-    weights = [name for name in estimator._weights if name in known]
+    weights = [name for name in estimator.spec.weights if name in known]
     names = [*weights, *sorted({n for s in settings for n in s} - set(weights))]
     return [{name: s.get(name, known[name]) for name in names} for s in settings], tuple(names)
 
@@ -78,11 +78,11 @@ def check_every(estimator: Any, settings: list[dict[str, Any]], samples: Samples
     seen = set()
     for setting in settings:
         vars(trial).update(setting)  # every setting has the same names; set_params takes a millisecond
-        trial._check_parameters()
-        others = tuple(id(value) for name, value in setting.items() if name not in estimator._weights)
+        trial.check_parameters()
+        others = tuple(id(value) for name, value in setting.items() if name not in estimator.spec.weights)
         if others not in seen:  # data are refused whatever the weights are
             seen.add(others)
-            trial._check_data(check_samples(trial, samples, reset=True), graphs)
+            trial.check_data(check_samples(trial, samples, reset=True), graphs)
 
 
 def check_seeds(seeds: Iterable[int]) -> list[int]:
@@ -149,7 +149,7 @@ def batches(
     groups: dict[str, dict[str, list[int]]] = {}
     for i in places:
         setting = pairs[i][0]
-        shape = {n: v for n, v in setting.items() if n not in estimator._weights or v == AUTO}
+        shape = {n: v for n, v in setting.items() if n not in estimator.spec.weights or v == AUTO}
         if _is_on_the_way(estimator, setting):
             del shape["max_iter"]
         fits = groups.setdefault(key_of(shape), {})
@@ -176,7 +176,7 @@ def _is_on_the_way(estimator: Any, setting: dict[str, Any]) -> bool:
     A choice of weights begins after the last iteration.
     """
     every = estimator.get_params() | setting
-    chosen = any(every.get(name) == AUTO for name in estimator._auto)
+    chosen = any(every.get(name) == AUTO for name in estimator.spec.auto)
     return "max_iter" in setting and not chosen and every["max_iter"] % every["eval_every"] == 0
 
 

@@ -32,7 +32,7 @@ def fit_sampled(clusterer: Any, source: RowBlocks) -> None:
     count = sample_size(source.edges, source.shape[1], source.dtype)
     rng = check_random_state(clusterer.random_state)
     index = np.sort(rng.choice(source.shape[0], count, replace=False))
-    clusterer._fit(read_samples(some_rows(clusterer, source, index), estimator=clusterer))
+    clusterer.fit_samples(read_samples(some_rows(clusterer, source, index), estimator=clusterer))
     check_names(clusterer, source, reset=True)
     labels, codes = [], []
     for rows in source.places:

@@ -216,7 +216,9 @@ def default_grid(model: Any, *, fixed: Collection[str] = ()) -> dict[str, tuple[
     >>> default_grid(GraphNMF(init="spectral"))
     {'lam': (0.01, 0.1, 1.0, 10.0, 100.0), 'max_iter': (0, 10, 30, 100, 300)}
     """
-    grid: dict[str, tuple[float, ...]] = {name: WEIGHTS[name] for name in model._weights if name in WEIGHTS}
+    grid: dict[str, tuple[float, ...]] = {
+        name: WEIGHTS[name] for name in model.spec.weights if name in WEIGHTS
+    }
     if model.init == "spectral":
         grid["max_iter"] = ITERATIONS
     return {name: values for name, values in grid.items() if name not in fixed}

@@ -36,18 +36,18 @@ from lognmf.sources.rows import by_block
 
 def check_data(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Any:
     """Samples (n, p) as data in memory or, where they are elsewhere and not small, in blocks of rows."""
-    if isinstance(X, WorkerBlocks) and estimator._blocks:
+    if isinstance(X, WorkerBlocks) and estimator.spec.blocks:
         return check_remote(estimator, X, mask, reset=reset)
     source = as_source(X)
     if source is None:
         return check_samples(estimator, X, reset=reset, mask=mask)
-    if not estimator._blocks and not isinstance(X, np.ndarray):
+    if not estimator.spec.blocks and not isinstance(X, np.ndarray):
         msg = (
             f"{type(estimator).__name__} needs all of X in memory: give it as a NumPy array or a SciPy "
             "matrix, or use a model that takes blocks of rows: NMF, GNMF, LS-NMF, RLS-NMF or WNMF."
         )
         raise TypeError(msg)
-    if len(source.edges) <= 2 or not estimator._blocks:
+    if len(source.edges) <= 2 or not estimator.spec.blocks:
         data: Data = check_samples(estimator, _whole(X, source, mask, estimator), reset=reset)
     else:
         data = _checked(estimator, source, mask, reset=reset)
@@ -174,7 +174,7 @@ def check_names(estimator: Any, source: RowBlocks, *, reset: bool) -> None:
         estimator.__dict__.pop("feature_names_in_", None)
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-    elif names is not None and list(getattr(estimator, "feature_names_in_", names)) != list(names):
+    elif names is not None and list(vars(estimator).get("feature_names_in_", names)) != list(names):
         msg = (
             "The names of the features differ from those of the fit: give the same columns in the same order."
         )

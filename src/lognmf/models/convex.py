@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from lognmf.core.arrays import Array, Matrix, gram, mix, ratio, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.rule import LeastSquaresRule, State
 from lognmf.models import starts
-from lognmf.models.base import FactorModel, KMeansInit, Seed
+from lognmf.models.base import FactorModel, KMeansInit, Seed, Spec
 from lognmf.models.engine import Fit
 
 
@@ -47,14 +47,8 @@ def random(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, n
     return rng.uniform(size=(n, k)) / n, rng.uniform(size=(n, k))
 
 
-class _Combination:
-    """The fitted attribute of this model alone."""
-
-    combination_: Array
-
-
 @dataclass(eq=False, repr=False)
-class ConvexNMF(_Combination, FactorModel):
+class ConvexNMF(FactorModel):
     """CNMF: nonnegative matrix factorisation whose basis is a combination of the samples.
 
     Minimises ``‖X − V BᵀX‖²_F`` over nonnegative B (n×k) and V (n×k) for nonnegative X; the basis is U = XᵀB.
@@ -113,7 +107,7 @@ class ConvexNMF(_Combination, FactorModel):
     (12, 3)
     """
 
-    _starts: ClassVar = {"kmeans": starts.convex, "random": random}
+    spec = Spec(starts={"kmeans": starts.convex, "random": random})
 
     n_components: int = 10
     _: KW_ONLY
@@ -125,6 +119,8 @@ class ConvexNMF(_Combination, FactorModel):
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
+
+    combination_: Array = field(init=False)
 
     def fit(self, X: Any, y: Any = None, *, mask: None = None, B0: Any = None, V0: Any = None) -> Self:
         """Factorise ``X``.
@@ -150,9 +146,9 @@ class ConvexNMF(_Combination, FactorModel):
         ValueError, TypeError
             If X, a parameter or a first factor cannot be used; the message says what to do.
         """
-        return self._fit(X, {"B0": B0, "V0": V0}, mask)
+        return self.fit_samples(X, {"B0": B0, "V0": V0}, mask)
 
-    def _shapes(self, n: int, p: int) -> dict[str, tuple[int, int]]:
+    def factor_shapes(self, n: int, p: int) -> dict[str, tuple[int, int]]:
         return {"B0": (n, self.n_components), "V0": (n, self.n_components)}
 
     def _last(self) -> tuple[Array, Array]:

@@ -182,7 +182,7 @@ def fit(
     stepping = rule if wrap is None else wrap(rule)
 
     def fitted(solution: Solution) -> Fit:
-        return Fit(rule, solution, repeated, graph, setup.unit, model._basis_has_unit).best(restarts)
+        return Fit(rule, solution, repeated, graph, setup.unit, model.spec.basis_has_unit).best(restarts)
 
     keep = None if setup.kept is None else setup.kept.next_fit(setup.data)
     since, finished = (keep and keep.read()) or (None, False)
@@ -229,15 +229,15 @@ def _drawn(
     model: FactorModel, data: Data, graphs: Graphs, seed: Any, given: Sequence[Array | None]
 ) -> Factors:
     """First factors of which at least one is drawn, in this process."""
-    start = model._starts[model.init]
+    start = model.spec.starts[model.init]
     if start is spectral:
         start = functools.partial(spectral, W=_start_graph(model, graphs))
-    limit = model._limited(data) if model._starts[model.init] in POWERS_OF_UNIT else None
+    limit = model._limited(data) if model.spec.starts[model.init] in POWERS_OF_UNIT else None
     even = data if limit is None else limit.data
     X = AsMatrix(replace(even, unit=1.0)) if isinstance(even, Blocks) else in_memory(even).X
     drawn = starts.batch(start, X, model.n_components, model.n_init, check_random_state(seed))
     first = []
-    powers = POWERS_OF_UNIT.get(model._starts[model.init], (0.0, 0.0))
+    powers = POWERS_OF_UNIT.get(model.spec.starts[model.init], (0.0, 0.0))
     for F, own, power in zip(drawn, given, powers, strict=True):
         F = like(F / data.unit**power, data.pattern)
         xp = namespace(F)
@@ -249,8 +249,7 @@ def _drawn(
 
 def _start_graph(model: FactorModel, graphs: Graphs) -> sp.csr_array:
     """The graph that the spectral start clusters: a given one, or that of `NEIGHBOURS` neighbours."""
-    graph = getattr(model, "graph", None)
-    graph = "knn" if graph is None else graph
-    if isinstance(graph, str) and getattr(model, "lam", False) and model.n_neighbors > NEIGHBOURS:
+    graph = "knn" if model.graph is None else model.graph
+    if isinstance(graph, str) and vars(model).get("lam") and model.n_neighbors > NEIGHBOURS:
         graphs.knn(model.n_neighbors, graph)  # the model needs it, and one search serves both
     return graphs.knn(NEIGHBOURS, graph)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
 
 import scipy.sparse as sp
 
@@ -14,12 +13,11 @@ from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers.multiplicative import unit_columns
 from lognmf.core.terms import LOSSES, graph_penalty
-from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
-from lognmf.models.terms_model import SOLVER_CHOICES, Loss, Solver, TermsModel
+from lognmf.models.base import SOLVER_CHOICES, Auto, Graph, Init, Loss, Seed, Solver, TermsModel
 
 
 @dataclass(eq=False, repr=False)
-class GraphNMF(WithGraph, TermsModel):
+class GraphNMF(TermsModel):
     """GNMF: nonnegative matrix factorisation with codes that are smooth along a graph.
 
     Minimises ``‖X − V Uᵀ‖²_F + lam · Tr(VᵀLV)`` over nonnegative U (p×k) and V (n×k), where L is the
@@ -104,9 +102,13 @@ class GraphNMF(WithGraph, TermsModel):
     (12, 3)
     """
 
-    _weights = ("lam",)
-    _choices: ClassVar = {"loss": LOSSES, "solver": SOLVER_CHOICES}
-    _flags = ("normalize",)
+    spec = replace(
+        TermsModel.spec,
+        weights=("lam",),
+        choices={"loss": LOSSES, "solver": SOLVER_CHOICES},
+        flags=("normalize",),
+        missing=("kullback-leibler",),
+    )
 
     n_components: int = 10
     _: KW_ONLY
@@ -125,10 +127,6 @@ class GraphNMF(WithGraph, TermsModel):
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
-
-    @property
-    def _missing(self) -> bool:
-        return self.loss == "kullback-leibler"
 
     def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return Problem(data, LOSSES[self.loss](data), on_V=graph_penalty(W, weights["lam"]))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
 
 import scipy.sparse as sp
 
@@ -12,10 +11,9 @@ from lognmf.core.arrays import Array
 from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES, PENALTIES, DataFit, graph_penalty, unless_zero
-from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
+from lognmf.models.base import SOLVER_CHOICES, Auto, Graph, Init, Loss, PenaltyName, Seed, Solver, TermsModel
 from lognmf.models.scale import uneven_norms
-from lognmf.models.terms_model import SOLVER_CHOICES, Loss, PenaltyName, Solver, TermsModel
-from lognmf.models.weights import SPARSITY, ChosenSparsity, check_sparsity
+from lognmf.models.weights import SPARSITY, check_sparsity
 
 
 def regularised(
@@ -35,7 +33,7 @@ def regularised(
 
 
 @dataclass(eq=False, repr=False)
-class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
+class LogSparseNMF(TermsModel):
     """LS-NMF: sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k)
@@ -157,12 +155,15 @@ class LogSparseNMF(ChosenSparsity, WithGraph, TermsModel):
     ((5, 64), (100, 5))
     """
 
-    _converges = True
-    _weights = ("alpha", "beta", "lam")
-    _auto: ClassVar = {"alpha": SPARSITY, "beta": SPARSITY}
-    _missing = True
-    _choices: ClassVar = {"loss": LOSSES, "penalty": PENALTIES, "solver": SOLVER_CHOICES}
-    _flags = ("unit_components",)
+    spec = replace(
+        TermsModel.spec,
+        weights=("alpha", "beta", "lam"),
+        auto={"alpha": SPARSITY, "beta": SPARSITY},
+        choices={"loss": LOSSES, "penalty": PENALTIES, "solver": SOLVER_CHOICES},
+        flags=("unit_components",),
+        missing=True,
+        converges=True,
+    )
 
     n_components: int = 10
     _: KW_ONLY

@@ -1,15 +1,13 @@
-"""Missing entries: filled by a fitted model, and what no model can fill."""
+"""Missing entries, filled by a fitted model."""
 
 from __future__ import annotations
 
-from abc import ABC
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
-from lognmf.core.arrays import Array, is_torch, like, namespace, to_numpy
+from lognmf.core.arrays import Array, like, namespace, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.solvers import encode
@@ -20,63 +18,25 @@ LEAST_SHARE = 1e-3
 """A sample of whose square for a part less than this share is known says nothing about that part."""
 
 
-class Fills(ABC):
-    """The part of a model that fills missing entries, if the model takes them."""
-
-    components_: Any
-    embedding_: Any
-    reconstruction_err_: float
-    _missing: Any
-
-    def impute(self, X: Any) -> Any:
-        """Fill the missing entries of samples with the values of the model; known entries stay as they are.
-
-        A sample gets the codes of least squares of its known entries, where these tell enough of a part, and
-        else the median code of the fit. The codes of `transform` suit the known entries alone: where a part
-        has hardly any weight there, they may be huge, and fill in absurd values.
-
-        Parameters
-        ----------
-        X : array-like, data frame or torch tensor of shape (m, p)
-            Samples in rows, those of the fit or new ones; NaN marks a missing entry.
-
-        Returns
-        -------
-        array, data frame of pandas or tensor of shape (m, p)
-            A copy of X without NaN.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the model takes no missing entries, X is sparse, or a sample has no known entry.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lognmf import WeightedNMF
-        >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 2.0])
-        >>> X[1, 2] = np.nan
-        >>> WeightedNMF(1, random_state=0).fit(X).impute(X)[1].round(2)
-        array([2., 2., 4.])
-        """
-        check_is_fitted(self)
-        if not self._missing:
-            msg = (
-                f"{type(self).__name__} takes no missing entries, so it can fill none: use WeightedNMF or "
-                "LogSparseNMF."
-            )
-            raise TypeError(msg)
-        if sp.issparse(X):
-            msg = "impute fills entries that are NaN, and those that a sparse X does not store are zeros."
-            raise TypeError(msg)
-        data = check_samples(self, X, reset=False)
-        if data.M is None:
-            return X.copy() if hasattr(X, "copy") else like(to_numpy(data.X).copy(), data.X)
-        _check_some_known(to_numpy(data.M))
-        filled = _usual_codes(self, data) @ like(self.components_, data.X)
-        if hasattr(X, "iloc"):  # a data frame keeps its names, and columns of integers stay such
-            return X.where(X.notna(), type(X)(filled, index=X.index, columns=X.columns))
-        return namespace(data.X).where(data.M > 0, data.X, filled)
+def imputed(model: Any, X: Any) -> Any:
+    """`FactorModel.impute` of a fitted model."""
+    if not model.spec.takes_missing(model):
+        msg = (
+            f"{type(model).__name__} takes no missing entries, so it can fill none: use WeightedNMF or "
+            "LogSparseNMF."
+        )
+        raise TypeError(msg)
+    if sp.issparse(X):
+        msg = "impute fills entries that are NaN, and those that a sparse X does not store are zeros."
+        raise TypeError(msg)
+    data = check_samples(model, X, reset=False)
+    if data.M is None:
+        return X.copy() if hasattr(X, "copy") else like(to_numpy(data.X).copy(), data.X)
+    _check_some_known(to_numpy(data.M))
+    filled = _usual_codes(model, data) @ like(model.components_, data.X)
+    if hasattr(X, "iloc"):  # a data frame keeps its names, and columns of integers stay such
+        return X.where(X.notna(), type(X)(filled, index=X.index, columns=X.columns))
+    return namespace(data.X).where(data.M > 0, data.X, filled)
 
 
 def _usual_codes(model: Any, data: InMemory) -> Array:
@@ -109,17 +69,3 @@ def _check_some_known(M: np.ndarray) -> None:
             "is nothing to fill them from: drop them."
         )
         raise ValueError(msg)
-
-
-def unknown_features(data: Any) -> str | None:
-    """What to know about features without a known entry, in one sentence; None if there are none."""
-    M = getattr(data, "M", None)
-    if M is None or is_torch(M) or sp.issparse(M):
-        return None
-    unknown = np.flatnonzero(~(M > 0).any(axis=0))
-    if not unknown.size:
-        return None
-    return (
-        f"X has features without a known entry ({unknown.size}, the first is column {unknown[0]}): drop "
-        "them, since their weights in the parts mean nothing."
-    )

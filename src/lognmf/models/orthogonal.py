@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import scipy.sparse as sp
 
@@ -13,8 +13,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.rule import LeastSquaresRule, State
 from lognmf.core.starts import random
 from lognmf.models import starts
-from lognmf.models.base import KMeansInit, Seed
-from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.models.base import BasisAndCodesModel, KMeansInit, Seed, Spec
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class OrthogonalNMF(BasisAndCodesModel):
     True
     """
 
-    _starts: ClassVar = {"kmeans": starts.orthogonal, "random": random}
+    spec = Spec(starts={"kmeans": starts.orthogonal, "random": random})
 
     n_components: int = 10
     _: KW_ONLY

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
 
 import scipy.sparse as sp
 
@@ -12,8 +11,7 @@ from lognmf.core.arrays import Array
 from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES
-from lognmf.models.base import Auto, Init, Seed
-from lognmf.models.terms_model import SOLVER_CHOICES, Loss, Solver, TermsModel
+from lognmf.models.base import SOLVER_CHOICES, Auto, Init, Loss, Seed, Solver, TermsModel
 
 
 @dataclass(eq=False, repr=False)
@@ -88,7 +86,9 @@ class PlainNMF(TermsModel):
     0.0
     """
 
-    _choices: ClassVar = {"loss": LOSSES, "solver": SOLVER_CHOICES}
+    spec = replace(
+        TermsModel.spec, choices={"loss": LOSSES, "solver": SOLVER_CHOICES}, missing=("kullback-leibler",)
+    )
 
     n_components: int = 10
     _: KW_ONLY
@@ -103,10 +103,6 @@ class PlainNMF(TermsModel):
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
-
-    @property
-    def _missing(self) -> bool:
-        return self.loss == "kullback-leibler"
 
     def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return Problem(data, LOSSES[self.loss](data))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
 
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
@@ -14,30 +14,28 @@ from lognmf.core.blocks import Blocks
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
-from lognmf.models.base import Auto, Graph, Init, Seed, WithGraph
+from lognmf.models.base import (
+    SOLVER_CHOICES,
+    Auto,
+    Graph,
+    Init,
+    PenaltyName,
+    RowNormName,
+    Seed,
+    Solver,
+    TermsModel,
+)
 from lognmf.models.blocks import check_data
 from lognmf.models.engine import Fit
 from lognmf.models.large_samples import Limited, limited
 from lognmf.models.log_sparse import regularised
-from lognmf.models.scale import in_units, uneven_norms, unit_of
-from lognmf.models.terms_model import SOLVER_CHOICES, PenaltyName, RowNormName, Solver, TermsModel
+from lognmf.models.scale import in_units, uneven_norms
 from lognmf.models.validation import check_factor
-from lognmf.models.weights import OUTLIERS, SPARSITY, ChosenSparsity, check_sparsity
-
-
-class _Outliers:
-    """The fitted attributes of this model alone."""
-
-    outlier_share_: Array
-    residual_norm_: Array
-    outlier_norm_: Array
-    is_outlier_: Array
-    gamma_: float
-    _data: InMemory
+from lognmf.models.weights import OUTLIERS, SPARSITY, check_sparsity
 
 
 @dataclass(eq=False, repr=False)
-class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
+class RobustLogSparseNMF(TermsModel):
     """RLS-NMF: robust, sparse, graph-regularised nonnegative matrix factorisation.
 
     Minimises over nonnegative U (p×k) and V (n×k) and any S (n×p)
@@ -165,11 +163,14 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     array([7])
     """
 
-    _converges = True
-    _weights = ("alpha", "beta", "gamma", "lam")
-    _auto: ClassVar = {"gamma": OUTLIERS, "alpha": SPARSITY, "beta": SPARSITY}
-    _choices: ClassVar = {"penalty": PENALTIES, "row_norm": ROW_NORMS, "solver": SOLVER_CHOICES}
-    _flags = ("unit_components",)
+    spec = replace(
+        TermsModel.spec,
+        weights=("alpha", "beta", "gamma", "lam"),
+        auto={"gamma": OUTLIERS, "alpha": SPARSITY, "beta": SPARSITY},
+        choices={"penalty": PENALTIES, "row_norm": ROW_NORMS, "solver": SOLVER_CHOICES},
+        flags=("unit_components",),
+        converges=True,
+    )
 
     n_components: int = 10
     _: KW_ONLY
@@ -193,6 +194,12 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
+
+    outlier_share_: Array = field(init=False)
+    residual_norm_: Array = field(init=False)
+    outlier_norm_: Array = field(init=False)
+    is_outlier_: Array = field(init=False)
+    gamma_: float = field(init=False)
 
     def outliers(self, X: Any = None, V: Any = None) -> Array:
         """Compute the outlier part S: what the model takes out of each sample.
@@ -275,13 +282,13 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
             if V is not None:
                 msg = "V holds the codes of X: give the samples too, outliers(X, V)."
                 raise ValueError(msg)
-            if getattr(self, "_data", None) is None:
+            if "_data" not in vars(self):
                 msg = (
                     "This model does not hold the samples of its fit: it was loaded, unpickled or copied. "
                     "Give them with their codes: outliers(X, model.embedding_)."
                 )
                 raise ValueError(msg)
-            return self._data, self.embedding_
+            return vars(self)["_data"], self.embedding_
         data = check_data(self, X, reset=False)
         if V is None:
             return data, self._encode(data)
@@ -295,10 +302,6 @@ class RobustLogSparseNMF(_Outliers, ChosenSparsity, WithGraph, TermsModel):
 
     def _limited(self, data: Data) -> Limited | None:
         return limited(data)
-
-    def _unit(self, data: Data) -> float:
-        limit = limited(data) if isinstance(self.scale, str) else None
-        return super()._unit(data) if limit is None else unit_of(data, limit.share)
 
     def _remark(self, data: Data) -> str | None:
         if not isinstance(self.scale, str):

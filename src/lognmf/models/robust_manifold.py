@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +15,7 @@ from lognmf.core.rule import State
 from lognmf.core.starts import random
 from lognmf.core.terms import Laplacian
 from lognmf.models import starts
-from lognmf.models.base import Auto, Graph, KMeansInit, Seed, WithGraph
-from lognmf.models.basis_and_codes import BasisAndCodesModel
+from lognmf.models.base import Auto, BasisAndCodesModel, Graph, KMeansInit, Seed, Spec
 from lognmf.models.engine import Fit
 from lognmf.parameters import check_at_least, check_positive
 
@@ -130,15 +129,8 @@ def nearest_orthonormal(N: Array) -> Array:
     return xp.asarray(xp.permute_dims(xp.matmul(P, Qt), (1, 0, 2)), copy=True)
 
 
-class _Clustering:
-    """The fitted attributes of this model alone."""
-
-    labels_: Array
-    constraint_error_: tuple[float, float]
-
-
 @dataclass(eq=False, repr=False)
-class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
+class RobustManifoldNMF(BasisAndCodesModel):
     """RMNMF: robust factorisation with orthonormal codes that are smooth along a graph.
 
     Minimises ``‖X − V Uᵀ‖_{2,1} + lam · Tr(VᵀLV)`` subject to V ≥ 0 and ``VᵀV = I`` by an augmented
@@ -224,12 +216,14 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
     True
     """
 
-    _weights = ("lam",)
-    _starts: ClassVar = {"kmeans": starts.robust_manifold, "random": random}
-    _signed = True
-    _sparse = False
-    _basis_has_unit = True
-    _flags = ("published_sign",)
+    spec = Spec(
+        weights=("lam",),
+        starts={"kmeans": starts.robust_manifold, "random": random},
+        flags=("published_sign",),
+        signed=True,
+        sparse=False,
+        basis_has_unit=True,
+    )
 
     n_components: int = 10
     _: KW_ONLY
@@ -248,6 +242,9 @@ class RobustManifoldNMF(_Clustering, WithGraph, BasisAndCodesModel):
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
+
+    labels_: Array = field(init=False)
+    constraint_error_: tuple[float, float] = field(init=False)
 
     def _check_more_parameters(self) -> None:
         check_positive("mu", self.mu)

@@ -30,7 +30,7 @@ def sampled_weights(model: Any, data: Any, unit: float, kept: Checkpoint | None)
 
     A checkpoint keeps them: another process goes on with the same numbers.
     """
-    auto = [name for name in model._auto if getattr(model, name) == AUTO]
+    auto = [name for name in model.spec.auto if getattr(model, name) == AUTO]
     index = _some(model, data) if auto else None
     if index is None:
         return {}
@@ -45,7 +45,7 @@ def sampled_weights(model: Any, data: Any, unit: float, kept: Checkpoint | None)
 
 def _some(model: Any, data: Any) -> np.ndarray | None:
     """Random samples that fit into a block, in their order; None where all are to be used."""
-    if not isinstance(data, Blocks | Remote) or not isinstance(getattr(model, "graph", None), str | None):
+    if not isinstance(data, Blocks | Remote) or not isinstance(model.graph, str | None):
         return None
     edges = data.edges if isinstance(data, Blocks) else data.source.edges
     n, count = data.shape[0], sample_size(edges, data.shape[1], data.pattern.dtype)

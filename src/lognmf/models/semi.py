@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import scipy.sparse as sp
 
@@ -13,7 +13,7 @@ from lognmf.core.data import InMemory
 from lognmf.core.rule import LeastSquaresRule, State
 from lognmf.core.starts import random
 from lognmf.models import starts
-from lognmf.models.base import FactorModel, KMeansInit, Seed
+from lognmf.models.base import FactorModel, KMeansInit, Seed, Spec
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,7 @@ class SemiNMF(FactorModel):
     True
     """
 
-    _starts: ClassVar = {"kmeans": starts.semi, "random": random}
-    _signed = True
+    spec = Spec(starts={"kmeans": starts.semi, "random": random}, signed=True)
 
     n_components: int = 10
     _: KW_ONLY
@@ -146,7 +145,7 @@ class SemiNMF(FactorModel):
         ValueError, TypeError
             If X, a parameter or a first factor cannot be used; the message says what to do.
         """
-        return self._fit(X, {"V0": V0}, mask)
+        return self.fit_samples(X, {"V0": V0}, mask)
 
     def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         return SemiRule(data)

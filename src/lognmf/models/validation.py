@@ -135,30 +135,31 @@ def check_finite(who: str, samples: Samples, *, missing: bool, also: str = "") -
 def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int | None = None) -> None:
     """Refuse what the estimator's formulas cannot take; ``rows`` are all of them, if these are a block."""
     name, X, M = type(estimator).__name__, samples.data.X, samples.data.M
-    also = ', or loss="kullback-leibler"' if hasattr(estimator, "loss") and not estimator._missing else ""
-    if samples.masked and not estimator._missing:
+    missing = estimator.spec.takes_missing(estimator)
+    also = ', or loss="kullback-leibler"' if estimator.spec.missing and not missing else ""
+    if samples.masked and not missing:
         msg = (
             f"{name} takes no mask: its formulas need every entry of X. Use "
             f"WeightedNMF or LogSparseNMF, which leave missing entries out{also}."
         )
         raise TypeError(msg)
-    if is_sparse(X) and not estimator._sparse:
+    if is_sparse(X) and not estimator.spec.sparse:
         msg = (
             f"{name} keeps a dense residual of the size of X and takes no sparse data: "
             "use a dense copy of X if that fits into memory, or RobustLogSparseNMF."
         )
         raise TypeError(msg)
-    if is_csr_tensor(X) and getattr(estimator, "loss", "frobenius") != "frobenius":
+    if is_csr_tensor(X) and estimator.loss != "frobenius":
         msg = (
             f"loss={estimator.loss!r} needs a dense tensor or a SciPy sparse matrix; X is a sparse tensor: "
             "use X.to_dense(), or give the SciPy matrix."
         )
         raise ValueError(msg)
-    check_finite(f"{name} does not take", samples, missing=estimator._missing, also=also)
+    check_finite(f"{name} does not take", samples, missing=missing, also=also)
     if M is not None and reset and not _any_known(M):
         msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
         raise ValueError(msg)
-    if samples.smallest < 0 and not estimator._signed:
+    if samples.smallest < 0 and not estimator.spec.signed:
         how = "" if reset else ", as MinMaxScaler(clip=True) does"
         msg = (
             f"Negative values in data passed to {name}: the smallest entry of X is {samples.smallest:.6g}. "
@@ -334,3 +335,17 @@ def check_graph_parameters(graph: Any, n_neighbors: Any) -> None:
         names = ", ".join(f'"{name}"' for name in SEARCHES)
         msg = f"graph must be {names}, None or a sparse n×n matrix of weights; got {graph!r}."
         raise ValueError(msg) if isinstance(graph, str) else TypeError(msg)
+
+
+def unknown_features(data: Any) -> str | None:
+    """What to know about features without a known entry, in one sentence; None if there are none."""
+    M = getattr(data, "M", None)
+    if M is None or is_torch(M) or sp.issparse(M):
+        return None
+    unknown = np.flatnonzero(~(M > 0).any(axis=0))
+    if not unknown.size:
+        return None
+    return (
+        f"X has features without a known entry ({unknown.size}, the first is column {unknown[0]}): drop "
+        "them, since their weights in the parts mean nothing."
+    )

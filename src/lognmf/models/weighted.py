@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
 
 import scipy.sparse as sp
 
@@ -12,8 +11,7 @@ from lognmf.core.arrays import Array
 from lognmf.core.data import Data
 from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES
-from lognmf.models.base import Auto, Init, Seed
-from lognmf.models.terms_model import SOLVER_CHOICES, Solver, TermsModel
+from lognmf.models.base import SOLVER_CHOICES, Auto, Init, Seed, Solver, TermsModel
 
 
 @dataclass(eq=False, repr=False)
@@ -88,8 +86,7 @@ class WeightedNMF(TermsModel):
     4.0
     """
 
-    _missing = True
-    _choices: ClassVar = {"solver": SOLVER_CHOICES}
+    spec = replace(TermsModel.spec, choices={"solver": SOLVER_CHOICES}, missing=True)
 
     n_components: int = 10
     _: KW_ONLY

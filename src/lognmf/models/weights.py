@@ -61,13 +61,6 @@ def check_weight(name: str, value: Any, *, auto: bool) -> None:
         raise TypeError(msg)
 
 
-class ChosenSparsity:
-    """Fitted attributes of a model that can choose its sparsity."""
-
-    alpha_: float
-    beta_: float
-
-
 def check_sparsity(model: Any) -> None:
     """Refuse an error that cannot be allowed, and parts of any norm where their sparsity is to be chosen."""
     check_nonnegative("extra_error", model.extra_error)
@@ -122,14 +115,16 @@ def fit_batch(
     first = State(*model._prepare(*start))
     del start  # its memory is needed
     batch, k = first.batch, first.V.shape[2]
-    given = {name: [getattr(model, name)] * settings for name in model._weights} | dict(weights or {})
+    given = {name: [getattr(model, name)] * settings for name in model.spec.weights} | dict(weights or {})
     auto = [name for name, values in given.items() if AUTO in values and max_iter > 0]
     values = {
-        name: np.full(settings, model._auto[name].without) if AUTO in column else np.asarray(column, float)
+        name: np.full(settings, model.spec.auto[name].without)
+        if AUTO in column
+        else np.asarray(column, float)
         for name, column in given.items()
     }
     setup = Setup(model, data, graphs, unit, max_iter, Watch(on_eval), kept)
-    limit = model._limited(data) if any(model._auto[name].robust for name in auto) else None
+    limit = model._limited(data) if any(model.spec.auto[name].robust for name in auto) else None
     search = setup if limit is None else replace(setup, data=limit.data)
     if limit is not None:
         first = State(first.U, limit.down(first.V))
@@ -176,7 +171,7 @@ def choose_weights(setup: Setup, found: Fit, names: Sequence[str]) -> Fit:
     Each is chosen by the model's `Chooser`, in the model's order; weights with the same one, together.
     """
     together: dict[Chooser, list[str]] = {}
-    for name, chooser in setup.model._auto.items():
+    for name, chooser in setup.model.spec.auto.items():
         if name in names:
             together.setdefault(chooser, []).append(name)
     for chooser, some in together.items():

@@ -45,7 +45,7 @@ def clusterer_together(
         estimator = built(_model_class(estimator["class"], allowed), options)
     params = unpacked("param", text["params"], arrays)
     clusterer = built(NMFClustering, params | {"model": estimator})
-    clusterer._estimator()._check_parameters()
+    clusterer._estimator().check_parameters()
     fitted = unpacked("fitted", text["fitted"], arrays)
     if fitted.keys() - {"feature_names_in_"} != _SAVED:
         msg = f"the attributes {sorted(fitted.keys() ^ _SAVED)} are missing or unknown"
@@ -72,7 +72,7 @@ def _model_class(name: str, allowed: Mapping[str, Any]) -> Any:
 def _check_fitted(clusterer: Any) -> None:
     """Refuse attributes that are of a wrong kind, or contradict each other or the model."""
     (k, p), m, n = clusterer.components_.shape, len(clusterer.model_.embedding_), len(clusterer.labels_)
-    lowest = -np.inf if clusterer.model_._signed else 0.0
+    lowest = -np.inf if clusterer.model_.spec.signed else 0.0
     _check_numbers("labels_", clusterer.labels_, n, k)
     check_array("embedding_", clusterer.embedding_, (n, k), lowest)
     if clusterer.sample_ is not None:

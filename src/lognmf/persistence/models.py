@@ -53,14 +53,14 @@ def built(cls: Any, params: Mapping[str, Any]) -> Any:
         msg = f"the parameters {sorted(params.keys() ^ expected)} are missing or unknown"
         raise ValueError(msg)
     estimator = cls(**params)
-    estimator._check_parameters()
+    estimator.check_parameters()
     return estimator
 
 
 def _check_fitted(model: Any) -> None:
     """Refuse fitted attributes that are missing, of a wrong kind, or contradict each other."""
     (k, p), (n, _) = model.components_.shape, model.embedding_.shape
-    lowest = -np.inf if model._signed else 0.0
+    lowest = -np.inf if model.spec.signed else 0.0
     check_array("components_", model.components_, (k, p), lowest)
     check_array("embedding_", model.embedding_, (n, k), lowest)
     shapes = dict.fromkeys(("labels_", "outlier_share_", "outlier_norm_", "residual_norm_"), (n,))
@@ -81,7 +81,7 @@ def _check_fitted(model: Any) -> None:
         "reconstruction_err_": type(model.reconstruction_err_) is float and model.reconstruction_err_ >= 0,
         "stop_reason_": type(model.stop_reason_) is str,
     }
-    used = [f"{name}_" for name in (*model._auto, *(["scale"] if hasattr(model, "scale") else []))]
+    used = [f"{name}_" for name in (*model.spec.auto, *(["scale"] if "scale" in model.get_params() else []))]
     checks |= {name: type(value := getattr(model, name)) is float and 0 <= value < np.inf for name in used}
     wrong = [name for name, right in checks.items() if not right]
     if wrong:
