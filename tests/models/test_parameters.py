@@ -12,14 +12,14 @@ from sklearn.base import clone
 from lognmf import MODELS, fit_grid, load_model, save_model
 from lognmf.core.problem import Problem
 from lognmf.core.terms import Frobenius
-from lognmf.models.base import TermsModel
+from lognmf.models.base import Spec, TermsModel
 from problems import samples
 
 
 class Classic(TermsModel):
     """A user's own model, written the classic way."""
 
-    _weights = ("ridge",)
+    spec = Spec(weights=("ridge",), blocks=True)
 
     def __init__(
         self,

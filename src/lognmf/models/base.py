@@ -157,16 +157,26 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     n_features_in_: int
     feature_names_in_: np.ndarray
 
-    # Parameters and attributes that some models have. For the others these are the values that mean nothing.
+    # Parameters that some models have; for the others, the values that ask for nothing.
     graph: Graph = None
     n_neighbors: int = 5
     scale: float | Auto = 1.0
     loss: Any = "frobenius"
     unit_components: bool = False
+
+    # Attributes that some models set.
     graph_: sp.csr_array | None
-    scale_: float = 1.0
+    scale_: float
     alpha_: float
     beta_: float
+    gamma_: float
+    outlier_share_: Array
+    residual_norm_: Array
+    outlier_norm_: Array
+    is_outlier_: Array
+    labels_: Array
+    constraint_error_: tuple[float, float]
+    combination_: Array
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -509,7 +519,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         """Codes (m, k) of checked samples."""
         if isinstance(data, Remote):
             return encoded(self, data)
-        unit = 1.0 if self.spec.basis_has_unit else self.scale_
+        unit = 1.0 if self.spec.basis_has_unit else vars(self).get("scale_", 1.0)
         U = like(to_numpy(self.components_).T, data.pattern)
         blocks = []
         with threads_for(data.stand_in, self.n_components):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -119,8 +119,6 @@ class ConvexNMF(FactorModel):
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
-
-    combination_: Array = field(init=False)
 
     def fit(self, X: Any, y: Any = None, *, mask: None = None, B0: Any = None, V0: Any = None) -> Self:
         """Factorise ``X``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import scipy.sparse as sp
@@ -194,12 +194,6 @@ class RobustLogSparseNMF(TermsModel):
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
-
-    outlier_share_: Array = field(init=False)
-    residual_norm_: Array = field(init=False)
-    outlier_norm_: Array = field(init=False)
-    is_outlier_: Array = field(init=False)
-    gamma_: float = field(init=False)
 
     def outliers(self, X: Any = None, V: Any = None) -> Array:
         """Compute the outlier part S: what the model takes out of each sample.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -242,9 +242,6 @@ class RobustManifoldNMF(BasisAndCodesModel):
     warm_start: bool = False
     random_state: Seed = None
     verbose: int = 0
-
-    labels_: Array = field(init=False)
-    constraint_error_: tuple[float, float] = field(init=False)
 
     def _check_more_parameters(self) -> None:
         check_positive("mu", self.mu)
