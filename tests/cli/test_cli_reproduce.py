@@ -27,7 +27,6 @@ def test_one_table_then_again(run, here, monkeypatch):
     assert code == 0, err
     assert "Results are in r" in out
     assert "grids: " in err
-    assert "about" in err
     assert "lognmf reproduce table5" in (here / "r" / "index.html").read_text(encoding="utf-8")
     monkeypatch.setattr("lognmf.paper.run.perform", lambda _: pytest.fail("done again"))
     code, out, err = run(*FAST, "--out", "r")

@@ -16,7 +16,7 @@ import pytest
 from lognmf import datasets
 from lognmf.paper import work
 from lognmf.paper.methods import PINNED
-from lognmf.paper.run import EXECUTORS, _size, compute, cpu_seconds, merged, missing, outlook
+from lognmf.paper.run import EXECUTORS, _size, compute, cpu_seconds, missing
 from lognmf.paper.spec import CLEAN, PRESETS, Data, Noise, cell, paper_cell
 from lognmf.paper.store import StudyStore
 from lognmf.paper.tables import DATASETS
@@ -233,7 +233,7 @@ def test_no_piece_is_begun_after_the_limit(tmp_path):
     assert (report.done, report.left) == (0, 9)
 
 
-def test_the_gpu_and_the_cores_work_side_by_side(whole, tmp_path, monkeypatch):
+def test_grids_run_on_the_device_and_the_rest_on_the_cores(whole, tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="torch is an extra")
     store = StudyStore(tmp_path / "study.db")
     report = compute(CELLS, store, executor="processes", jobs=1, device="cpu")
@@ -246,24 +246,6 @@ def test_the_gpu_and_the_cores_work_side_by_side(whole, tmp_path, monkeypatch):
         "numpy, float64",
         "torch on the CPU, float64",
     }
-
-
-def test_merged_gives_everything_and_stops_both():
-    assert sorted(merged(iter([1, 2]), _count(3, 6))) == [1, 2, 3, 4, 5]
-    with pytest.raises(ZeroDivisionError):
-        list(merged(iter([1]), (1 // zero for zero in [0])))
-    stream = merged(iter([1, 2, 3]), _count(0, 10**9))
-    next(stream)
-    stream.close()
-
-
-def _count(first, last):
-    yield from range(first, last)
-
-
-def test_the_order_and_the_outlook(whole, tmp_path):
-    todo = missing(CELLS, StudyStore(tmp_path / "study.db"))
-    assert outlook(todo, None, 2) < outlook(todo, None, 1)
 
 
 def test_bad_arguments(tmp_path):

@@ -12,16 +12,14 @@ from lognmf.paper.run import (
     Report,
     check_resources,
     compute,
-    default_jobs,
     missing,
-    outlook,
 )
 from lognmf.paper.spec import PRESETS, Cell, Data
 from lognmf.paper.store import StudyStore
 from lognmf.paper.tables import DATASETS, Scope, targets
 from lognmf.paper.work import size
 from lognmf.parameters import check_choice
-from lognmf.progress import in_words, printed, say
+from lognmf.progress import printed, say
 
 STORE = "study.db"
 """The file of all rows in a result folder."""
@@ -95,7 +93,6 @@ def reproduce(
         )
         raise ValueError(msg)
     check_resources(executor, jobs, device)
-    jobs = default_jobs(device) if jobs is None else jobs
     for chosen in scope.data.values():
         size(chosen)  # refuses data that cannot be loaded before any work
     folder = check_out(out)
@@ -121,7 +118,7 @@ def reproduce(
             left = None if limit is None else limit - (time.perf_counter() - start)
             todo = missing(cells, store)
             if todo and (left is None or left > 0):
-                say(_forecast(name, todo, device, jobs))
+                say(f"{name}: {sum(piece.fits for piece in todo)} fits in {len(todo)} pieces")
             options: Any = {"executor": executor, "jobs": jobs, "device": device, "limit": left}
             reports.append(compute(cells, store, **options, name=name))
         done, failed, not_done = (sum(getattr(r, key) for r in reports) for key in ("done", "failed", "left"))
@@ -182,12 +179,3 @@ def _chosen(data: Mapping[str, Data] | Sequence[str] | None) -> Mapping[str, Dat
         raise ValueError(msg)
     chosen = {names[name.lower()] for name in data}
     return {name: source for name, source in DATASETS.items() if name in chosen}
-
-
-def _forecast(name: str, todo: Sequence[Any], device: str | None, jobs: int) -> str:
-    """What a stage will do, where, and about how long it takes."""
-    seconds = outlook(todo, device, jobs)
-    where = f"{jobs} process{'es' * (jobs > 1)}"
-    where = f"{device} and {where}" if device else where
-    fits = sum(piece.fits for piece in todo)
-    return f"{name}: {fits} fits in {len(todo)} pieces on {where}, about {in_words(seconds)}"

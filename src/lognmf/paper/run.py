@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +26,9 @@ from lognmf.paper.work import BATCHED, on_device, perform, size
 from lognmf.parameters import check_choice, check_integer
 from lognmf.progress import say, stage
 
-Result = tuple[Piece, Outcome]
-Results = Generator[Result | None, None, Any]
+Results = Generator[tuple[Piece, Outcome], None, Any]
 Executor = Callable[[Iterable[Piece], int], Results]
-"""``(pieces, jobs) -> (piece, outcome) as they come``. A piece is taken only when it can be started.
-
-None means that there was no result for a while: a moment at which the caller may stop. joblib's
-generators lack it: next to a GPU, Ctrl-C would wait for the running pieces."""
-
-_HEARTBEAT = 0.5
-"""Seconds without a result after which an executor yields None."""
+"""``(pieces, jobs) -> (piece, outcome) as they come``. A piece is taken only when it can be started."""
 
 
 def inline(pieces: Iterable[Piece], jobs: int) -> Results:
@@ -52,7 +44,9 @@ def processes(pieces: Iterable[Piece], jobs: int) -> Results:
         left = yield from _one_pool(left, jobs)
 
 
-def _one_pool(waiting: Iterator[Piece], jobs: int) -> Generator[Result | None, None, Iterator[Piece] | None]:
+def _one_pool(
+    waiting: Iterator[Piece], jobs: int
+) -> Generator[tuple[Piece, Outcome], None, Iterator[Piece] | None]:
     """Work with one pool of processes; returns the pieces left if it broke."""
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin_worker)
     running: dict[Future[Outcome], Piece] = {}
@@ -64,12 +58,9 @@ def _one_pool(waiting: Iterator[Piece], jobs: int) -> Generator[Result | None, N
                 piece = None
             if not running:
                 return None
-            ready = wait(running, _HEARTBEAT, FIRST_COMPLETED).done
-            for future in ready:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
                 outcome = future.result()
                 yield running.pop(future), outcome
-            if not ready:
-                yield None
     except BrokenProcessPool:
         message = "A process died while it computed this: it may have been out of memory."
         for lost in running.values():
@@ -124,45 +115,6 @@ EXECUTORS: dict[str, Executor] = {"inline": inline, "processes": processes, "das
 """Executors by name."""
 
 
-def merged(here: Results, there: Results) -> Results:
-    """The results of two executors as they come: ``here`` runs in this thread, ``there`` in its own."""
-    arrived: queue.Queue[Result | Exception | None] = queue.Queue()
-    stop = threading.Event()
-
-    def run_there() -> None:
-        try:
-            for result in there:
-                arrived.put(result)
-                if stop.is_set():
-                    break
-        except Exception as error:  # raised again in the caller's thread
-            arrived.put(error)
-        finally:
-            there.close()  # stops the pieces that are running there
-
-    def results(patience: float) -> Iterator[Result]:
-        """What has arrived, until nothing more does for so many seconds."""
-        with suppress(queue.Empty):
-            while True:
-                item = arrived.get(timeout=patience)
-                if isinstance(item, Exception):
-                    raise item
-                if item is not None:
-                    yield item
-
-    thread = threading.Thread(target=run_there, daemon=True)
-    thread.start()
-    try:
-        for result in here:
-            yield result
-            yield from results(0)
-        while thread.is_alive() or not arrived.empty():
-            yield from results(_HEARTBEAT)
-    finally:
-        stop.set()
-        thread.join()
-
-
 @dataclass(frozen=True)
 class Report:
     """Pieces that succeeded, failed and were not started before the limit; and the wall-clock seconds."""
@@ -184,15 +136,6 @@ def missing(cells: Iterable[Cell], store: StudyStore) -> list[Piece]:
     ]
 
 
-def outlook(todo: Sequence[Piece], device: str | None, jobs: int) -> float:
-    """Seconds that the pieces will take; those of the GPU and those of the processes run at the same time."""
-    gpu = device if device and device.startswith("cuda") else None
-    there, here = _split(todo, gpu)
-    seconds = [expected_seconds(piece, None) for piece in here]
-    cpu = max(max(seconds, default=0.0), sum(seconds) / jobs)
-    return max(cpu, sum(expected_seconds(piece, gpu) for piece in there))
-
-
 def compute(
     cells: Iterable[Cell],
     store: StudyStore,
@@ -206,11 +149,11 @@ def compute(
     """Compute what is missing of cells in a store, as a stage of work with this name.
 
     A piece that fails is stored with its message, the next one runs, and a later call tries it again.
-    With a ``device``, grids of models that batch well run there, in this process, and the others at the
-    same time by the ``executor``, in ``jobs`` processes. After ``limit`` seconds no further piece is started.
+    With a ``device``, grids of models that batch well run there, in this process; then the others are
+    computed by the ``executor``, in ``jobs`` processes. After ``limit`` seconds no further piece is started.
     """
     check_resources(executor, jobs, device)
-    jobs = default_jobs(device) if jobs is None else jobs
+    jobs = cpu_count() if jobs is None else jobs
     todo = missing(cells, store)
     start = time.perf_counter()
 
@@ -221,17 +164,15 @@ def compute(
             if not store.is_done(piece):  # another run may have done it
                 yield piece
 
-    there, here = _split(todo, device)
-    # The longest first, so that the processes end at about the same time.
-    here.sort(key=lambda piece: -expected_seconds(piece, None))
-    results = EXECUTORS[executor](startable(here), jobs)
-    if there:
-        results = merged(((piece, perform(piece, device)) for piece in startable(there)), results)
     expected = {piece: expected_seconds(piece, device) for piece in todo}
+    there = [piece for piece in todo if device is not None and on_device(piece.cell)]
+    here = [piece for piece in todo if device is None or not on_device(piece.cell)]
+    here.sort(key=lambda piece: -expected[piece])  # so that the processes end at about the same time
+    on_gpu = ((piece, perform(piece, device)) for piece in startable(there))
     whole = sum(expected.values())
     done, failed = 0, 0
     with stage(name, len(todo), "pieces") if todo else nullcontext() as now:
-        for piece, outcome in filter(None, results):
+        for piece, outcome in itertools.chain(on_gpu, EXECUTORS[executor](startable(here), jobs)):
             store.put(piece, outcome)
             where = f"{piece.cell.model} on {piece.cell.data.name}"
             if outcome.error is None:
@@ -255,21 +196,7 @@ def check_resources(executor: str, jobs: int | None, device: str | None) -> None
         to_device(np.zeros((1, 1)), device)
 
 
-def _split(todo: Iterable[Piece], device: str | None) -> tuple[list[Piece], list[Piece]]:
-    """The pieces that run on the device, and the others."""
-    there: list[Piece] = []
-    here: list[Piece] = []
-    for piece in todo:
-        (there if device is not None and on_device(piece.cell) else here).append(piece)
-    return there, here
-
-
-def default_jobs(device: str | None) -> int:
-    """One process per core; next to a GPU two fewer, as it needs one core to be fed."""
-    return cpu_count() if device is None else max(1, cpu_count() - 2)
-
-
-# Time estimates: for the order of work, the size of pieces and the time left --------------------
+# Time estimates, for the order of work, the size of pieces and the time left ---------------------
 
 _PIECE_SECONDS = 2000.0
 """Longest time of a piece on one core: what a kill can lose. Short enough to keep a GPU evenly busy."""
@@ -289,8 +216,8 @@ _PIECE_START = 0.1
 _BATCH_GAIN = 2.0
 """How much faster a setting is in a batch."""
 
-_GPU_RATE, _GPU_ENTRY, _GPU_START = 3.3e13, 2e-10, 0.5
-"""The same on one H200 in float32, and the seconds it takes to start (measured)."""
+_GPU_GAIN = 1000.0
+"""How much faster a batch is on a GPU."""
 
 
 def _size(data: Data) -> tuple[int, int, int]:
@@ -314,12 +241,10 @@ def cpu_seconds(cell: Cell) -> float:
 
 def expected_seconds(piece: Piece, device: str | None) -> float:
     """Seconds for a piece: of one core, or of the GPU for what runs there."""
-    if device is None or not device.startswith("cuda") or not on_device(piece.cell):
-        gain = _BATCH_GAIN if piece.fits > 1 and piece.cell.model in BATCHED else 1.0
-        return _PIECE_START + piece.fits * cpu_seconds(piece.cell) / gain
-    n, p, k = _size(piece.cell.data)
-    iterations = piece.cell.option("max_iter", 500)
-    return _GPU_START + piece.fits * iterations * (4.0 * n * p * k / _GPU_RATE + _GPU_ENTRY * n * k)
+    gain = _BATCH_GAIN if piece.fits > 1 and piece.cell.model in BATCHED else 1.0
+    if device is not None and device.startswith("cuda") and on_device(piece.cell):
+        gain = _GPU_GAIN
+    return _PIECE_START + piece.fits * cpu_seconds(piece.cell) / gain
 
 
 def piece_size(cell: Cell) -> int:
