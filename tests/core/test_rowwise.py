@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.problem import Problem
-from lognmf.core.solvers import SOLVERS
+from lognmf.core.solvers import SOLVERS, encode
 from lognmf.core.solvers.coordinate.coloured_graph import coloured, without_edges
 from lognmf.core.solvers.coordinate.rowwise import Entries, sweeper
 from lognmf.core.terms import L1, LOSSES, PENALTIES, KullbackLeibler, graph_penalty, unless_zero
@@ -92,6 +92,7 @@ class TestSweep:
             M = dense
         given = [sp.csr_array(F) if form == "csr" and F is not None else F for F in (X, M)]
         entries = Entries.of(InMemory(*(F if F is None else F.astype(dtype) for F in given)))
+        entries = entries, entries.turned()
         factors = [np.stack([F, F[:, ::-1]], axis=1).astype(dtype) for F in (U, V)]
         return X, dense, entries, *factors
 
@@ -251,3 +252,24 @@ def test_counts_that_no_part_reaches_yet(rng):
     solution = iterate(rule, rule.start(U, V), max_iter=200, tol=1e-8)
     assert np.isfinite(solution.objective).all()
     assert solution.state.V[3].any() == bool(X[3].any())
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "some", "few"])
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_codes_of_new_samples_are_solved(form, weight, rng):
+    """No direction along a coordinate leads down, also for parts that are nearly the same."""
+    X, M, U, _ = numbers(rng, 60, 25, 5, False, form if form in ("some", "few") else "all")
+    U[:, 4] = U[:, 3] + 1e-3 * rng.random(25)
+    X[7] = 0
+    data = InMemory(sp.csr_array(X) if form == "csr" else X, M)
+    fit = LOSSES["kullback-leibler"](data)
+    problem = Problem(data, fit, on_V=unless_zero(np.full(60, weight), L1))
+    V = encode(problem, U)
+    weights = np.ones_like(X) if M is None else M
+    Y = V @ U.T
+    slope = weights @ U + weight - (weights * X / np.where(X > 0, Y, 1)) @ U
+    size = (weights * X).sum(axis=1, keepdims=True) + 1
+    assert (slope > -1e-6 * size).all()
+    assert (np.abs(slope) * V < 1e-6 * size).all()
+    assert (V == 0).any()
+    assert not V[7].any()

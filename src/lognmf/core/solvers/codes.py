@@ -61,7 +61,7 @@ class Codes:
             UU = gram(U[:, None, :], U[:, None, :])[0, ...]
         else:
             UU = xp.reshape(data.M @ xp.reshape(U[:, :, None] * U[:, None, :], (p, k * k)), (n, k, k))
-        XU = xp.permute_dims(data.times(U[:, None, :]), (1, 0, 2))
+        XU = xp.permute_dims(fit.project(data, U[:, None, :]), (1, 0, 2))
         # The best nonnegative multiple of the all-ones code.
         tiny = float(xp.finfo(U.dtype).smallest_normal)
         scale = xp.sum(XU, axis=2) / (xp.abs(xp.sum(UU, axis=(-2, -1))) + tiny)

@@ -54,9 +54,9 @@ def _solver(cost, slope, minimum, version):
                 for _ in range(k):  # exact steps on the positive entries, until none becomes 0 on the way
                     for r in range(k):
                         half[r] = pull[r] + 0.5 * price * slope(v[r])
-                    if not _newton(H, v, half, 8 * k * eps, room, step):
+                    if not newton(H, v, half, 8 * k * eps, room, step):
                         break
-                    settled = _go(v, step, moved)
+                    settled = go(v, step, moved)
                     new = _fit(H, a, moved, size, pull)
                     for r in range(k):
                         new += price * cost(moved[r])
@@ -99,7 +99,7 @@ def _fit(H, a, v, size, pull):
 
 
 @compiled_fast
-def _newton(H, v, half, little, L, step):
+def newton(H, v, half, little, L, step):
     """``−H⁻¹ half`` on the positive entries of v, 0 on the others, by Cholesky; False if there is none.
 
     H is scaled to a unit diagonal, and ``little`` is added there: parts may be the same.
@@ -134,7 +134,7 @@ def _newton(H, v, half, little, L, step):
 
 
 @compiled_fast
-def _go(v, step, moved):
+def go(v, step, moved):
     """``v + t · step`` with the largest t ≤ 1 that keeps it nonnegative; whether t = 1.
 
     The entry that stops it becomes 0.

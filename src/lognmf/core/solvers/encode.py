@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -18,7 +19,9 @@ from lognmf.core.loop import iterate
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers.codes import Codes
+from lognmf.core.solvers.coordinate.limits import refuses
 from lognmf.core.solvers.multiplicative import MultiplicativeCodes
+from lognmf.core.terms.l1 import L1
 
 FIRST_STEPS = 2  # steps towards least squares before the penalty counts
 MOST_EXCHANGES = 10  # exchanges of a solved code; two or three are usual
@@ -33,7 +36,8 @@ def encode(problem: Problem, U: Array) -> Array:
     """Codes (n, k) of the samples of ``problem`` for the basis ``U`` (p, k), each solved to tolerance.
 
     The terms have one weight per sample. Quadratic fits with at most one penalty, whose coordinates can be
-    solved alone, are solved exactly; others by multiplicative updates.
+    solved alone, are solved exactly; the divergence by coordinate descent and Newton steps where the data
+    allow it; others by multiplicative updates.
     """
     on_V = problem.on_V
     if problem.fit.quadratic and len(on_V) <= 1 and all(hasattr(penalty, "minimise") for penalty in on_V):
@@ -42,6 +46,11 @@ def encode(problem: Problem, U: Array) -> Array:
     if hasattr(problem.fit, "row_norm"):
         msg = "transform of a robust fit takes at most one penalty on V, and one with a method minimise."
         raise ValueError(msg)
+    if not problem.fit.quadratic and refuses(problem) is None:
+        from lognmf.core.solvers.coordinate.rowwise import Entries, encoded  # numba takes a while to import
+
+        penalty: Any = on_V[0] if on_V else L1(np.zeros(1))
+        return encoded(Entries.of(in_memory(problem.data)), U, penalty)
     gradual = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
     return iterate(gradual, gradual.start(), max_iter=5000, tol=1e-10, eval_every=10).state.V[0, ...]
 

@@ -59,7 +59,8 @@ class Costs:
             return cls(problem, rows, work)
         from lognmf.core.solvers.coordinate.rowwise import Entries
 
-        return cls(problem, rows, work, Entries.of(in_memory(problem.data)))
+        entries = Entries.of(in_memory(problem.data))
+        return cls(problem, rows, work, (entries, entries.turned()))
 
     # The penalties ---------------------------------------------------------------------
 
