@@ -325,9 +325,9 @@ def _moved(G, x, count, r, y, at, g, h, linear, pulled, plain, tiny):
     """A better value of coordinate r than ``at``, for the divergence.
 
     The derivative ``linear + pulled − g`` is concave along the coordinate, with the slope h. So Newton's
-    step up does not reach the minimum, nor does the step down that follows from ``f'' ≤ h / (1 + Δ/v)²``, nor, if
-    it is ``plain``, the multiplicative update: the longer step is taken. Zero is the minimum if the
-    derivative there is not negative. A concave penalty is replaced by its tangent.
+    step up does not reach the minimum, nor does the step down from ``f'' ≤ h / (1 + Δ/v)²``, nor, if it is
+    ``plain``, the multiplicative update: the longer step is taken. Zero is the minimum if the derivative
+    there is not negative. A concave penalty is replaced by its tangent.
     """
     gradient = linear + pulled - g
     new = at
