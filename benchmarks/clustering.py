@@ -1,7 +1,6 @@
 """`NMFClustering`: does it find the classes, how fast, and those of samples that it has not seen.
 
-    LOGNMF_DATA=… python benchmarks/clustering.py                       (quick, texts, time, held-out samples)
-    LOGNMF_DATA=… python benchmarks/clustering.py --grid --device cuda  (and the grid)
+    LOGNMF_DATA=… python benchmarks/clustering.py
 
 The eight data sets, samples of unit norm, and the BBC news ($LOGNMF_DATA/more/bbc.zip), five seeds. In the
 same run: scikit-learn's spectral clustering. Labels only judge. Every line ends with its bar.
@@ -21,7 +20,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import data
 from lognmf import NMFClustering, knn_graph
-from lognmf.grid.clusterer import vote
+from lognmf.clusterer import vote
 from lognmf.metrics import clustering_accuracy
 from lognmf.models.starts import spectral
 
@@ -73,7 +72,7 @@ def line(name, values, bar):
 
 
 def accuracies(options):
-    names = ("quick", SPECTRAL, "held out", "fewer samples", "neighbours' votes", "again", "grid")
+    names = ("quick", SPECTRAL, "held out", "fewer samples", "neighbours' votes", "again")
     rows = {name: [] for name in names}
     print(f"{'mean over the seeds, percent':34}{'mean':>7} |", " ".join(f"{n:>8}" for n in options.data))
     for name in options.data:
@@ -86,9 +85,6 @@ def accuracies(options):
             found[SPECTRAL].append(percent(y, peer(X, k, seed)))
             for row, value in zip(names[2:5], held_out(X, y, k, seed, fitted.labels_), strict=True):
                 found[row].append(value)
-            if options.grid:
-                grid = NMFClustering(k, effort="grid", device=options.device, random_state=seed).fit(X)
-                found["grid"].append(percent(y, grid.labels_))
         for row, values in found.items():
             rows[row] += [np.mean(values)] if values else []
         print(f"  {name}:", {row: round(float(np.mean(v)), 1) for row, v in found.items() if v}, flush=True)
@@ -96,8 +92,6 @@ def accuracies(options):
     line("NMFClustering, quick", ours, "mean >= 63.5, aim 64.5")
     line(SPECTRAL, theirs, "")
     line("difference", ours - theirs, f"each >= -1: the least is {min(ours - theirs):.1f}")
-    if options.grid:
-        line("NMFClustering, grid", rows["grid"], "mean >= 64.2, aim 65.5")
     line("predict(X) == labels_", rows["again"], "mean >= 99.5, aim 100")
     line("30 % held out, less all together", rows["held out"], "mean >= -2, aim -0.5")
     line("  of it: 70 % clustered alone", rows["fewer samples"], "")
@@ -138,8 +132,6 @@ def main():
     )
     parser.add_argument("--data", nargs="+", default=list(data.READERS), choices=data.ALL)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--grid", action="store_true", help="also effort='grid': hours without a GPU")
-    parser.add_argument("--device", default=None, help="of the grid: cuda, or nothing for NumPy")
     options = parser.parse_args()
     speed()
     texts(options)

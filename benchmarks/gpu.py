@@ -9,7 +9,7 @@ records     sparse X in host memory → factors, to the error of 20 iterations o
             coordinate descent from the same start: 40,000 × 5,000 with 33 million entries, k = 20,
             and 10,000 × 5,000 with 8.3 million, k = 64
 objective   coordinate descent on COIL20 in float32 on the GPU against float64 on the CPU
-grid        NMFClustering(20, effort="grid") on COIL20
+grid        NMFClustering(20) on COIL20
 iteration   multiplicative updates, 1,000,000 × 1,000, k = 50, against the two products of an iteration
 transform   codes of 1,000,000 × 500 and of 100,000 × 20,000 sparse samples
 texts       exact graph of 20,000 × 20,000, NMFClustering(20) of 100,000 × 20,000, sparse
@@ -149,9 +149,8 @@ def grid():
     def told(model):
         return f"accuracy {metrics.clustering_accuracy(y, model.labels_):.3f}"
 
-    for effort in ("quick", "grid"):
-        model = NMFClustering(20, random_state=0, device=CARD, effort=effort)
-        twice(f"NMFClustering(20, effort={effort!r}), COIL20", partial(model.fit, X), told)
+    model = NMFClustering(20, random_state=0, device=CARD)
+    twice("NMFClustering(20), COIL20", partial(model.fit, X), told)
 
 
 def iteration():

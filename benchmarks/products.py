@@ -1,6 +1,6 @@
-"""Sparse products, transform, threads and the clusterer's grid: every ratio against its floor, in one run.
+"""Sparse products, transform, threads: every ratio against its floor, in one run.
 
-    LOGNMF_DATA=… python benchmarks/products.py [sparse] [transform] [error] [busy] [grid]
+    LOGNMF_DATA=… python benchmarks/products.py [sparse] [transform] [error] [busy]
 
 - sparse: a fit of sparse X with one thread and with all, one after the other, several times.
 - transform: codes of 10,000 samples, scikit-learn's seconds over ours.
@@ -8,7 +8,6 @@
   starts included; and those of R's RcppML (Debian: r-cran-rcppml), from a random start, where it is there,
   against ours from both starts.
 - busy: 15 iterations of 20,000 × 200 while other processes use all cores, threads against one.
-- grid: `NMFClustering(20, effort="grid")` on COIL20.
 
 Best wall seconds of several, CPU seconds in brackets. Compiling (once per machine) is not counted.
 """
@@ -29,7 +28,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from lognmf import LogSparseNMF, NMFClustering, PlainNMF, datasets, metrics, normalize
+from lognmf import LogSparseNMF, PlainNMF, datasets, normalize
 
 K = 20
 CORES = len(os.sched_getaffinity(0))
@@ -204,18 +203,8 @@ def busy():
             process.terminate()
 
 
-def grid():
-    data = datasets.load("coil20")
-    X = normalize(data.X)
-    NMFClustering(3, random_state=0).fit(X[:60])  # loads everything
-    clusterer = NMFClustering(20, effort="grid", random_state=0)
-    wall, cpu = seconds(lambda: clusterer.fit(X))
-    accuracy = metrics.clustering_accuracy(data.y, clusterer.labels_)
-    line(f"grid on COIL20, accuracy {accuracy:.4f}: 60 s / ours", 1.0, 60 / wall, ("ours", (wall, cpu)))
-
-
 if __name__ == "__main__":
-    parts = {part.__name__: part for part in (sparse, transform, error, busy, grid)}
+    parts = {part.__name__: part for part in (sparse, transform, error, busy)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(parts)}; default: all")
     warnings.simplefilter("ignore", ConvergenceWarning)

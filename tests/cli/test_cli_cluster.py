@@ -54,7 +54,7 @@ def test_the_folder_holds_what_the_clusterer_found(run, tmp_path, X):
 def test_the_number_of_clusters_can_be_chosen(run, tmp_path):
     code, out, err = run("cluster", "x.npy", "-k", "auto", "--model", "NMF", "--neighbors", 4)
     assert code == 0
-    assert "3 clusters are compact and far apart" in err
+    assert "3 clusters: modularity" in err
     assert "3, of sizes" in " ".join(out.split())
     summary = json.loads((tmp_path / "results" / "x-clusters" / "summary.json").read_text())
     assert (summary["settings"]["clusters"], summary["settings"]["class"]) == (3, "PlainNMF")
@@ -62,7 +62,7 @@ def test_the_number_of_clusters_can_be_chosen(run, tmp_path):
 
 @blank
 def test_a_number_that_was_guessed_is_called_so(run, tmp_path):
-    guess = "a guess, chosen automatically by modularity or, for compact clusters, by silhouette"
+    guess = "chosen automatically by modularity, silhouette and stability"
     said = {}
     for k in ("auto", "3"):
         code, out, _ = run("cluster", "x.npy", "-k", k, "--model", "nmf", "--out", k)
@@ -77,17 +77,15 @@ def test_a_number_that_was_guessed_is_called_so(run, tmp_path):
         )
     assert said == {"auto": (True,) * 4, "3": (False,) * 4}
     _, out, _ = run("cluster", "--help")
-    assert "auto guesses one up to 30, by modularity or silhouette" in " ".join(out.split())
+    assert "auto chooses one up to 50, by modularity, silhouette and stability" in " ".join(out.split())
 
 
 REFUSALS = {
     "clusters": (["-k", "many"], "--clusters must be an integer >= 1 or \"auto\"; got 'many'."),
     "no clusters": (["-k", "0"], "--clusters must be an integer >= 1; got 0."),
     "too many": (["-k", "37"], "--clusters must be at most the number of samples, 36"),
-    "effort": (["-k", "3", "--effort", "much"], "--effort must be one of"),
     "model": (["-k", "3", "--model", "svd"], "--model must be one of nmf"),
     "neighbours": (["-k", "3", "--neighbors", "0"], "--neighbors must be an integer >= 1; got 0."),
-    "time": (["-k", "3", "--time-limit", "0"], "--time-limit must be"),
     "seed": (["-k", "3", "--seed", "-1"], "--seed must be an integer from 0"),
 }
 

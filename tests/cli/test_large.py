@@ -90,11 +90,10 @@ def test_small_files_are_read_whole(run, monkeypatch):
     assert run("fit", "x.zarr", "-k", 2, "--model", "nmf", "--out", "s")[0] == 0
 
 
-@pytest.mark.parametrize("effort", ["quick", "grid"])
-def test_clusters_of_a_part_of_the_samples(run, X, monkeypatch, effort):
+def test_clusters_of_a_part_of_the_samples(run, X, monkeypatch):
     """The others join them, and so do new samples."""
     monkeypatch.setattr(rows, "MOST_SAMPLES", 40)
-    asked = ["cluster", "x.npy", "-k", 3, "--labels", "kinds.txt", "--effort", effort, "--out", "r"]
+    asked = ["cluster", "x.npy", "-k", 3, "--labels", "kinds.txt", "--out", "r"]
     assert run(*asked, "--memory", "2kB")[0] == 0
     summary = json.loads(Path("r/summary.json").read_text())
     assert summary["results"]["accuracy"] == 1

@@ -20,7 +20,7 @@ HOLES = np.where(np.eye(5) > 0, np.nan, 1.0)
 COMMANDS = [
     "lognmf fit 'my data.csv' -k 4 --labels kind --index=name --tune --seed 3 --out r --force",
     "lognmf fit --no-normalize -k4 x.npz --scale-features tfidf",
-    "lognmf cluster x.csv -k 4 --effort grid --transpose",
+    "lognmf cluster x.csv -k 4 --transpose",
     "lognmf cluster --clusters 4 digits",
 ]
 
@@ -48,8 +48,6 @@ def test_the_data_are_read_in_the_same_way():
 def test_what_was_done_is_not_proposed_again():
     assert not any("--tune" in step for step in steps(COMMANDS[0]))
     assert any("--tune" in step for step in steps(COMMANDS[1]))
-    assert not any("--effort grid" in step for step in steps(COMMANDS[2]))
-    assert any("--effort grid" in step for step in steps(COMMANDS[3]))
 
 
 def test_a_fit_that_has_not_converged_goes_on():
@@ -77,8 +75,7 @@ def test_options_that_matter_are_kept():
         "lognmf transform /somewhere/r NEW --layer raw",
     ]
     found = list(steps("lognmf cluster x.csv -k auto --model gnmf --seed 3", model="GNMF"))
-    assert found[0] == "lognmf cluster x.csv --model gnmf --seed 3 -k 4 --effort grid --out /somewhere/r-grid"
-    assert found[1] == "lognmf fit x.csv --model gnmf -k 4"
+    assert found[0] == "lognmf fit x.csv --model gnmf -k 4"
 
 
 def test_a_number_that_was_chosen_is_not_chosen_again():

@@ -82,7 +82,7 @@ def predict(
     with interruptible(), worded(ValueError, OSError, MemoryError):
         from lognmf.cli.formats import load_npy
         from lognmf.cli.read import read_data
-        from lognmf.grid.vote import alike, vote
+        from lognmf.clusterer import alike, vote
         from lognmf.models.validation import check_samples
 
         target = _target(out, file, "clusters", force=force)

@@ -15,7 +15,7 @@ from lognmf.models import MODELS
 
 if TYPE_CHECKING:
     from lognmf.cli.read import Reading
-    from lognmf.grid.clusterer import NMFClustering
+    from lognmf.clusterer import NMFClustering
 
 _NAMES = {name.lower(): name for name in MODELS}
 
@@ -30,21 +30,15 @@ def cluster(
             "--clusters",
             "-k",
             metavar="K|auto",
-            help="Number of clusters. auto guesses one up to 30, by modularity or silhouette.",
+            help="Number of clusters. auto chooses one up to 50, by modularity, silhouette and stability.",
         ),
     ],
-    effort: Annotated[
-        str, option("Fit", help="quick makes one fit; grid also tries many weights, from three seeds.")
-    ] = "quick",
     model: Annotated[
         str, option("Model", help=f"The model that goes with the clusters, one of {options.MODEL_NAMES}.")
     ] = "ls-nmf",
     n_neighbors: Annotated[
         int, option("Model", "--neighbors", help="Neighbours per sample in the graph.")
     ] = 5,
-    time_limit: Annotated[
-        float | None, option("Fit", metavar="SECONDS", help="Try nothing new after this time.")
-    ] = None,
     seed: options.Seed = 0,
     labels: options.Labels = None,
     index: options.Index = None,
@@ -64,9 +58,10 @@ def cluster(
 ) -> None:
     """Cluster samples without labels and write a result folder.
 
-    Spectral clusterings, k-means and the codes of a factorisation are compared by the modularity of the
-    neighbour graph, and the best is kept. True labels, if given, are used for scores only. Of a file that is
-    read in blocks (see --memory) up to 20,000 random samples are clustered, and the others join them.
+    Spectral clusterings, k-means, average linkage and the codes of a factorisation are compared by modularity
+    on the neighbour graph and by silhouette, and the best is kept. True labels, if given, are used for scores
+    only. Of a file that is read in blocks (see --memory) up to 20,000 random samples are clustered, and the
+    others join them.
     """
     with interruptible():
         from lognmf.cli import show
@@ -74,9 +69,8 @@ def cluster(
         from lognmf.cli.folder import check_folder
         from lognmf.cli.large import of_all_samples
         from lognmf.cli.read import reading
-        from lognmf.cli.unfinished import finished, resumed
         from lognmf.cli.write import Run, summarize, write_results
-        from lognmf.grid.clusterer import AUTO, NMFClustering
+        from lognmf.clusterer import AUTO, NMFClustering
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, FloatingPointError, MemoryError):
@@ -87,9 +81,7 @@ def cluster(
             clusterer = NMFClustering(
                 int(clusters) if clusters.isdecimal() else clusters,  # type: ignore[arg-type]
                 model=_NAMES[model.lower()],
-                effort=effort,  # type: ignore[arg-type]
                 n_neighbors=n_neighbors,
-                time_limit=time_limit,
                 random_state=seed,
             )
             clusterer.check_parameters()
@@ -99,10 +91,7 @@ def cluster(
             typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
             asked: dict[str, Any] = {"clusterer": clusterer.get_params(deep=False)}
             with shown(console):
-                if effort == "grid":
-                    resumed(folder, lambda store: clusterer.set_params(store=store).fit(data.X))
-                else:
-                    clusterer.fit(data.X)
+                clusterer.fit(data.X)
             fitted = of_all_samples(clusterer, data.X) if in_blocks else clusterer.model_
         with worded(OSError), console.status("drawing and writing"):
             asked |= {
@@ -122,7 +111,6 @@ def cluster(
                 more["sampled"] = len(clusterer.sample_)
             run = Run(data, fitted, clusterer.labels_, asked, source, call.command, scaled, **more)
             write_results(folder, run, force=force, kind=Path(file).suffix.lower() if in_blocks else "")
-            finished(folder)
     Console().print(show.candidates(clusterer.rows_), "")
     Console().print(show.clusters(summarize(run)["results"], number=asked.get("number")))
     if data.feature_names is not None:

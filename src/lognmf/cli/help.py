@@ -23,7 +23,7 @@ EXAMPLES = {
         lognmf cluster digits -k 10
         lognmf cluster table.csv -k auto --labels kind
         lognmf cluster words.npz -k 5 --scale-features tfidf
-        lognmf cluster faces/ -k 15 --resize 32x32 --effort grid
+        lognmf cluster faces/ -k 15 --resize 32x32
     """,
     "transform": """
         lognmf transform results/table-rls-nmf new.csv

@@ -160,14 +160,6 @@ def _after_cluster(
     typed: Typed, kind: Kind, where: str, clusters: int, results: Mapping[str, Any], model: Any
 ) -> Iterator[tuple[str, str]]:
     """Commands to go on with after a clustering."""
-    effort = "".join(word for name, words in typed.options for word in words if name == "--effort")
-    if not effort.endswith("grid"):
-        own = typed.without((*_K, *_PLACE, "--clusters", "--effort"))
-        out = shlex.quote(f"{where}-grid")
-        yield (
-            f"lognmf cluster {own} -k {clusters} --effort grid --out {out}",
-            "try many weights, which takes longer",
-        )
     if kind.suits(model):
         purpose = "parts that are fitted until they converge"
         if not typed.has("--model") or hasattr(model, "outliers"):

@@ -87,7 +87,7 @@ def check_seed(seed: int) -> None:
 
 _SAME_NAME = (
     "alpha", "beta", "gamma", "lam", "penalty", "loss", "row_norm", "init", "solver", "unit_components",
-    "max_iter", "tol", "models", "scale_features", "effort", "time_limit", "seeds", "resize", "preset",
+    "max_iter", "tol", "models", "scale_features", "time_limit", "seeds", "resize", "preset",
     "datasets", "executor", "jobs", "what",
 )  # fmt: skip
 

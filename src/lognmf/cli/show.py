@@ -30,7 +30,7 @@ _CRITERIA = {
 _ELSEWHERE = ("start", "purity")
 """Columns of a comparison that do not fit on the screen; the page has them."""
 
-GUESSED = "a guess, chosen automatically by modularity or, for compact clusters, by silhouette"
+GUESSED = "chosen automatically by modularity, silhouette and stability"
 """How -k auto found the number of clusters."""
 
 _TOP, _MOST_PARTS = 5, 30

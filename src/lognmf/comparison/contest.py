@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.base import clone
 
 from lognmf import metrics
+from lognmf.clusterer import NMFClustering
 from lognmf.clustering import cluster, spectral_clustering, spectral_clusters
 from lognmf.comparison.rows import SPREAD, Row
 from lognmf.core.arrays import is_torch, to_numpy
 from lognmf.core.matrices import on_cpu
 from lognmf.graph import Graphs
-from lognmf.grid.clusterer import NMFClustering
 from lognmf.models.validation import Samples, check_finite
 from lognmf.progress import Stage
 

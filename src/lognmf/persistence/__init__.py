@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from lognmf.clusterer import NMFClustering
 from lognmf.files import new_file
-from lognmf.grid.clusterer import NMFClustering
 from lognmf.models import MODELS
 from lognmf.models.base import FactorModel
 from lognmf.persistence.clusterers import clusterer_apart, clusterer_together

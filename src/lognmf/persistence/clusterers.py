@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.grid.clusterer import NMFClustering
+from lognmf.clusterer import NMFClustering
 from lognmf.models.base import FactorModel
 from lognmf.persistence.models import built, check_array, model_apart, model_together, unpacked
 from lognmf.persistence.packing import pack, unpack
@@ -55,6 +55,7 @@ def clusterer_together(
     clusterer.rows_ = list(clusterer.rows_)
     clusterer.model_ = model_together(_model_class(model["class"], allowed), model, arrays, "model:")
     clusterer.components_ = clusterer.model_.components_
+    clusterer.number_ = None  # what spoke for the number is not saved
     clusterer._known = unpack("known", text["known"], arrays)
     _check_fitted(clusterer)
     return clusterer

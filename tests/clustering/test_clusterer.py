@@ -1,8 +1,5 @@
 """`NMFClustering`: clusters without labels, as a scikit-learn clusterer."""
 
-import time
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,9 +10,7 @@ from sklearn.preprocessing import Normalizer, normalize
 from sklearn.utils.estimator_checks import check_clustering, parametrize_with_checks
 
 from lognmf import MODELS, LogSparseNMF, NMFClustering, graph, knn_graph, metrics
-from lognmf.grid import clusterer as clustering
-from lognmf.grid.candidates import FAMILIES, with_different_starts
-from lognmf.grid.vote import vote
+from lognmf.clusterer import FAMILIES, vote
 
 GROUPS = np.repeat([0, 1, 2], 20)
 
@@ -63,8 +58,10 @@ def test_what_was_tried(digits):
     W = knn_graph(X)
     assert metrics.modularity(W, found.labels_) == pytest.approx(chosen["modularity"])
     assert metrics.normalized_cut(W, found.labels_) == pytest.approx(chosen["normalized_cut"])
-    assert chosen["modularity"] == max(
-        row["modularity"] for row in found.rows_ if row["candidate"] in FAMILIES
+    silhouettes = [row["silhouette"] for row in found.rows_]
+    weight = 2 * max(silhouettes) ** 2
+    assert chosen["modularity"] + weight * chosen["silhouette"] == max(
+        row["modularity"] + weight * row["silhouette"] for row in found.rows_
     )
 
 
@@ -75,7 +72,6 @@ def test_texts_are_not_left_to_the_graph(rng):
     X = normalize(sp.csr_array(words, dtype=float))
     found = NMFClustering(4, random_state=0).fit(X)
     assert metrics.clustering_accuracy(topics, found.labels_) > 0.9
-    assert found.rows_[0]["modularity"] <= max(row["modularity"] for row in found.rows_)
 
 
 def test_codes_near_the_clusters(digits):
@@ -162,7 +158,7 @@ class TestEstimator:
         NMFClustering(3, random_state=0).fit(X)
         assert capsys.readouterr() == ("", "")
         NMFClustering(3, random_state=0, verbose=1).fit(X)
-        assert capsys.readouterr().err.count("modularity") == 5
+        assert capsys.readouterr().err.count("modularity") == 6
 
 
 def blobs(sizes, seed=0):
@@ -172,13 +168,52 @@ def blobs(sizes, seed=0):
     return np.maximum(X, 0), y
 
 
-@pytest.mark.parametrize("effort", ["quick", "grid"])
 @pytest.mark.parametrize("sizes", [(60, 60, 60), (150, 15, 15), (100, 100, 12)])
-def test_separated_clusters_of_any_size_are_found(sizes, effort):
+def test_separated_clusters_of_any_size_are_found(sizes):
     """Modularity alone would split the large one and merge the small ones."""
     X, y = blobs(sizes)
-    found = NMFClustering(3, effort=effort, random_state=0).fit(X)
+    found = NMFClustering(3, random_state=0).fit(X)
     assert metrics.clustering_accuracy(y, found.labels_) == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_of_three_to_five_samples(seed):
+    """A graph of five neighbours joins such groups."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(8), rng.integers(3, 6, 8))
+    centres = 10 * rng.random((8, 10))
+    apart = np.linalg.norm(centres[:, None] - centres, axis=2)[np.triu_indices(8, 1)].min()
+    X = np.abs(centres[y] + apart / 20 * rng.standard_normal((len(y), 10)))
+    assert metrics.clustering_accuracy(y, NMFClustering(8, random_state=0).fit(X).labels_) == 1
+
+
+@pytest.mark.parametrize("few", [5, 20])
+def test_a_small_group_far_from_a_large_one(few, rng):
+    X = rng.standard_normal((400 + few, 5)) + 16 * (np.arange(400 + few) >= 400)[:, None] / np.sqrt(5)
+    found = NMFClustering(2, random_state=0).fit(X - X.min())
+    np.testing.assert_array_equal(np.sort(np.bincount(found.labels_)), [few, 400])
+
+
+def test_one_sample_far_away_is_no_cluster(rng):
+    X, y = blobs((60, 60))
+    X = np.concatenate([X, [[400.0, 400.0]]])
+    assert metrics.clustering_accuracy(y, NMFClustering(2, random_state=0).fit(X).labels_[:-1]) == 1
+
+
+def test_judges_that_disagree_are_reported(rng):
+    """Two long parallel lines: neighbours say one thing, distances another."""
+    at = np.repeat([0.0, 0.8], 150)
+    X = np.column_stack([np.tile(np.linspace(0, 10, 150), 2), at]) + 0.01 * rng.random((300, 2))
+    X[::2, 0] += 30  # and both are cut in the middle
+    with pytest.warns(UserWarning, match="graph and the distances disagree on 4 clusters"):
+        NMFClustering(4, random_state=0).fit(X)
+
+
+def test_a_refused_fit_leaves_the_last_one_as_it_was(X):
+    found = NMFClustering(3, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="at most the number of samples"):
+        found.fit(X[:2, :5])
+    np.testing.assert_array_equal(found.predict(X), found.labels_)
 
 
 def test_few_outliers_by_default():
@@ -194,82 +229,47 @@ class TestNumberOfClusters:
         clusterer = NMFClustering("auto", random_state=0).fit(blobs(sizes)[0])
         assert clusterer.n_clusters_ == len(sizes)
 
-    def test_is_that_of_the_most_modular_clustering(self, X):
+    def test_is_that_of_the_groups(self, X):
         clusterer = NMFClustering("auto", random_state=0).fit(X)
         assert (clusterer.n_clusters_, clusterer.components_.shape) == (3, (3, 12))
         assert metrics.clustering_accuracy(GROUPS, clusterer.labels_) == 1
-        assert NMFClustering(4).fit(X).n_clusters_ == 4
+        assert clusterer.number_.best == 3
+        best = max(clusterer.number_.rows, key=lambda row: row["agreement"])
+        assert best["k"] == 3
+        assert set(best) == {"k", "modularity", "silhouette", "stability", "agreement"}
+        given = NMFClustering(4).fit(X)
+        assert (given.n_clusters_, given.number_) == (4, None)
+
+    @pytest.mark.parametrize("draw", ["random", "standard_normal"])
+    def test_of_a_cloud_is_one(self, draw):
+        X = getattr(np.random.default_rng(0), draw)((200, 4))
+        clusterer = NMFClustering("auto", random_state=0).fit(X - X.min())
+        assert clusterer.n_clusters_ == 1
+        assert clusterer.number_.reason.startswith("No clusters: ")
+
+    def test_of_many_far_blobs(self, rng):
+        """Equal eigenvalues of the graph are counted, one by one."""
+        y = np.arange(2500) % 20
+        X = 100 * rng.random((20, 10))[y] + rng.random((2500, 10))
+        assert NMFClustering("auto", random_state=0).fit(X).n_clusters_ == 20
+
+    def test_of_copies_of_few_samples(self, rng):
+        X = np.repeat(rng.random((4, 6)), 50, axis=0)
+        clusterer = NMFClustering("auto", random_state=0).fit(X)
+        assert (clusterer.n_clusters_, clusterer.components_.shape[0]) == (4, 4)
 
     @pytest.mark.parametrize("n", [1, 2, 3, 4])
     def test_of_very_few_samples(self, rng, n):
         clusterer = NMFClustering("auto", random_state=0).fit(rng.random((n, 3)))
         assert clusterer.labels_.max() < clusterer.n_clusters_ <= max(1, n - 1)
 
-    def test_the_choice_takes_time(self, X, monkeypatch):
-        def slow(*given):
-            time.sleep(0.2)
-            return most_modular(*given)
-
-        most_modular = clustering.most_modular
-        monkeypatch.setattr(clustering, "most_modular", slow)
-        found = NMFClustering("auto", random_state=0, time_limit=0.1).fit(X)
-        assert found.rows_[0]["seconds"] > 0.2
-        assert len(found.rows_) == 2, "the first family, and the fit from it"
-
     def test_says_why(self, X, capsys):
         NMFClustering("auto", random_state=0, verbose=1).fit(X)
-        assert "3 clusters are compact and far apart" in capsys.readouterr().err
+        assert "3 clusters: modularity" in capsys.readouterr().err
 
     def test_other_words_are_refused(self, X):
         with pytest.raises(ValueError, match="n_clusters must be an integer >= 1 or \"auto\"; got 'many'"):
             NMFClustering("many").fit(X)
-
-
-class TestEffort:
-    @pytest.fixture(autouse=True)
-    def small(self, monkeypatch):
-        monkeypatch.setattr("lognmf.grid.tune.WEIGHTS", {"lam": (0.1, 10.0)})
-        monkeypatch.setattr("lognmf.grid.tune.ITERATIONS", (0, 5))
-
-    @pytest.mark.parametrize(("n_neighbors", "grids"), [(5, 1), (6, 2)])
-    def test_the_grid_is_tried_from_every_start(self, n_neighbors, grids, digits):
-        """Both seeds have the same spectral start here; another graph says nothing about it."""
-        X, y = digits
-        options = {"effort": "grid", "n_init": 2, "n_neighbors": n_neighbors, "random_state": 0}
-        found = NMFClustering(10, **options).fit(X)
-        assert len(found.rows_) == 2 * len(FAMILIES) + 1 + grids
-        assert sum("grid" in row["candidate"] for row in found.rows_) == grids
-        assert len({row["seed"] for row in found.rows_}) == 2
-        assert metrics.clustering_accuracy(y, found.labels_) > 0.8
-        assert found.model_.n_iter_ > 0
-
-    def test_seeds_are_tried_for_every_family(self, X):
-        found = NMFClustering(3, n_init=3, random_state=0).fit(X)
-        assert len(found.rows_) == 3 * len(FAMILIES) + 1
-
-    def test_it_goes_on_from_a_store(self, X, tmp_path, monkeypatch):
-        options = {"effort": "grid", "n_init": 1, "random_state": 0, "store": tmp_path / "rows.sqlite"}
-        first = NMFClustering(3, **options).fit(X)
-        monkeypatch.setattr("lognmf.grid.grid.Grid._fitted", lambda *_, **__: pytest.fail("fitted again"))
-        np.testing.assert_array_equal(NMFClustering(3, **options).fit(X).labels_, first.labels_)
-
-    def test_seeds_with_another_start_count(self):
-        """Clusters are the same whatever their numbers are."""
-        starts = iter([[0, 0, 1, 2], [2, 2, 0, 1], [0, 1, 1, 2]])
-        candidates = SimpleNamespace(
-            n_neighbors=5,
-            found=[
-                SimpleNamespace(candidate="spectral", seed=seed, labels=np.array(next(starts)))
-                for seed in (7, 8, 9)
-            ],
-        )
-        assert with_different_starts([7, 8, 9, 10], "spectral", candidates) == [7, 9, 10]
-        assert with_different_starts([7, 8, 9], "random", candidates) == [7, 8, 9]
-
-    def test_no_time(self, X):
-        found = NMFClustering(3, effort="grid", time_limit=1e-9, random_state=0).fit(X)
-        assert [row["candidate"] for row in found.rows_] == ["spectral", "codes of a fit from the best"]
-        assert metrics.clustering_accuracy(GROUPS, found.labels_) == 1.0
 
 
 BAD = {
@@ -279,13 +279,10 @@ BAD = {
     "model": ({"model": "K-NMF"}, ValueError, "model must be an estimator or one of"),
     "foreign model": ({"model": object()}, TypeError, "estimator of this package"),
     "weight": ({"model": LogSparseNMF(lam=-1.0)}, ValueError, "lam must be a finite number >= 0"),
-    "effort": ({"effort": "huge"}, ValueError, "effort must be one of"),
     "graph": ({"graph": "fast"}, ValueError, 'graph must be "knn", "exact", "approximate".*got \'fast\''),
     "no graph": ({"graph": None}, ValueError, "graph must not be None"),
     "wrong graph": ({"graph": sp.eye_array(4)}, ValueError, "graph must be 60×60 for 60 samples"),
     "neighbours": ({"n_neighbors": 0}, ValueError, "n_neighbors must be an integer >= 1; got 0"),
-    "seeds": ({"n_init": 0}, ValueError, "n_init must be an integer >= 1; got 0"),
-    "time": ({"time_limit": 0}, ValueError, "time_limit must be a finite number > 0"),
     "random state": ({"random_state": -1}, ValueError, "random_state must be a seed"),
 }
 
@@ -308,12 +305,11 @@ def test_missing_and_negative_entries_are_refused(X):
 
 
 @pytest.mark.parametrize("given_to", ["clusterer", "model"])
-@pytest.mark.parametrize("effort", ["quick", "grid"])
-def test_a_given_graph_serves_for_all(given_to, effort, X, monkeypatch):
+def test_a_given_graph_serves_for_all(given_to, X, monkeypatch):
     monkeypatch.setattr("lognmf.graph.find_neighbours", lambda *_: pytest.fail("a graph was searched for"))
     other = np.arange(60) % 3  # groups that the samples do not have
     W = sp.csr_array((other[:, None] == other) * 1.0 - np.eye(60))
-    clusterer = NMFClustering(3, effort=effort, n_init=1, random_state=0)
+    clusterer = NMFClustering(3, random_state=0)
     if given_to == "model":
         clusterer.set_params(model=LogSparseNMF(graph=W, lam=1.0, max_iter=2))
     else:
