@@ -11,7 +11,7 @@ pytest.importorskip("matplotlib")
 
 from lognmf import MODELS, plots
 from lognmf.paper import drawings
-from lognmf.plots.style import bar_colours, line_styles
+from lognmf.paper.drawings import bar_colours, line_styles
 
 WEIGHTS = (0.01, 1.0, 100.0)
 

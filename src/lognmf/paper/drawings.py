@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,20 +12,39 @@ from lognmf.plots.style import (
     AXIS,
     DARK,
     GRID,
-    SCORES,
-    bar_colours,
     draw_cells,
-    legend_above,
-    line_styles,
     new_figure,
     panels,
     tidy,
-    without_formulas,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+_MODELS = {
+    "NMF": "#6e7781",
+    "GNMF": "#117733",
+    "RMNMF": "#882255",
+    "WNMF": "#2e93cf",
+    "CNMF": "#8a8a2a",
+    "ONMF": "#aa4499",
+    "Semi-NMF": "#b07f00",
+    "LS-NMF": "#0072b2",
+    "RLS-NMF": "#d55e00",
+}
+"""The same colour in every figure, safe for colour-blind readers; the paper's two models stand out."""
+
+_OTHERS = ("#0072b2", "#d55e00", "#117733", "#aa4499", "#2e93cf", "#b07f00", "#6e7781", "#882255", "#8a8a2a")
+_DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
+_MARKERS = "osD^vPX<>"
+SCORES: dict[str, dict[str, Any]] = {
+    "accuracy": {"label": "accuracy", "color": "#0072b2", "marker": "o"},
+    "nmi": {"label": "NMI", "color": "#d55e00", "marker": "s"},
+    "purity": {"label": "purity", "color": "#117733", "marker": "^"},
+}
+"""How the three scores of a clustering are drawn as lines."""
 
 _DIGITS = {0.6: tuple(range(1, 10)), 1.3: (1, 2, 3, 5, 7), 3.0: (1, 2, 5)}
 """First digits of the tick labels on an axis that spans less than so many powers of ten."""
@@ -244,3 +264,56 @@ def fit_times(seconds: Mapping[str, Mapping[str, float | None]]) -> Figure:
     tidy(axes)
     legend_above(figure, [axes])
     return figure
+
+
+# Colours and legends ------------------------------------------------------------------------
+
+
+def legend_above(figure: Figure, axes: Sequence[Axes], **options: Any) -> None:
+    """One legend above all panels; each line is named once."""
+    named: dict[str, Any] = {}
+    for panel in axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    entry = 0.55 + 0.085 * max(map(len, named))
+    columns = max(1, min(len(named), int(figure.get_size_inches()[0] / entry)))
+    legend = figure.legend(
+        list(named.values()),
+        list(named),
+        loc="outside upper center",
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+        **options,
+    )
+    without_formulas(legend)
+
+
+def without_formulas(legend: Legend) -> None:
+    """Show names as they are: a dollar sign begins no formula."""
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def bar_colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each name: that of the model, or the next one."""
+    names = list(names)
+    if all(name in _MODELS for name in names):
+        return {name: _MODELS[name] for name in names}
+    return dict(zip(names, cycle(_OTHERS), strict=False))
+
+
+def line_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Arguments of ``Axes.plot`` for each name: no two lines differ by colour alone."""
+    ours = ("LS-NMF", "RLS-NMF")
+    ways = zip(bar_colours(names).items(), cycle(_DASHES), cycle(_MARKERS), strict=False)
+    return {
+        name: {
+            "color": colour,
+            "linestyle": "-" if name in ours else dashes,
+            "marker": marker,
+            "linewidth": 2.2 if name in ours else 1.4,
+            "zorder": 3 if name in ours else 2,
+        }
+        for (name, colour), dashes, marker in ways
+    }
