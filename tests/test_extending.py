@@ -16,6 +16,7 @@ from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import PENALTIES, Frobenius, unless_zero
 from lognmf.models.base import FactorModel, Spec, TermsModel
+from lognmf.models.weights import Chooser
 from problems import moves, samples
 
 
@@ -207,6 +208,27 @@ class TestModel:
         tuned = tune(X, 3, model=RidgeNMF(), grid={"ridge": [0.1, 1.0]}, seeds=[0])
         assert tuned.setting["ridge"] in (0.1, 1.0)
         assert tune(X, 3, model=RidgeNMF(), seeds=[0], max_iter=5).model.ridge == 0.1
+
+    def test_its_weight_may_be_auto(self, X):
+        """What chooses it is a function of a fit without it."""
+
+        def half_of_the_scale(setup, fit, names):
+            assert names == ["ridge"]
+            assert fit.weights["ridge"].tolist() == [0.0] * len(fit.n_iter)
+            return fit.moved(fit.state, {"ridge": 0.5 * fit.data_term})
+
+        class Chosen(RidgeNMF):
+            spec = replace(RidgeNMF.spec, auto={"ridge": Chooser(0.0, half_of_the_scale)})
+
+        model = Chosen(3, ridge="auto", random_state=0).fit(X)
+        plain = RidgeNMF(3, ridge=0.0, random_state=0).fit(X)
+        assert model.ridge_ == pytest.approx(0.5 * plain.objective_)
+        assert model.objective_ > plain.objective_
+        result = fit_grid(Chosen(3), X, {"ridge": ["auto"]}, seeds=[0, 1])
+        assert result.rows[0]["ridge_"] == pytest.approx(model.ridge_)
+        agrees(result.rows[0], model)
+        with pytest.raises(TypeError, match="ridge must be a finite number >= 0"):
+            RidgeNMF(3, ridge="auto").fit(X)
 
     def test_with_a_line(self, X, monkeypatch):
         from lognmf import compare

@@ -9,7 +9,7 @@ from lognmf import LogSparseNMF, normalize
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("scale", [1e-36, 1e-30, 1.0, 1e30])
 def test_complete_samples_are_those_of_scikit_learn(dtype, scale):
     X = np.random.default_rng(0).random((5, 4)).astype(dtype)
     X[2] = 0
@@ -105,3 +105,11 @@ def test_anndata_keeps_all_it_holds(frame, kind):
     values = [each.toarray() if sp.issparse(each) else each for each in (found.X, cells.X)]
     np.testing.assert_allclose(values[0], sklearn_normalize(X), rtol=1e-6)
     np.testing.assert_array_equal(values[1], X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csc_matrix])
+def test_numbers_next_to_zero(form):
+    """The inverse of such a norm is infinite."""
+    found = normalize(form(np.array([[3e-310, 4e-310], [0.0, 0.0]])))
+    found = found.toarray() if sp.issparse(found) else found
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 0.0]], rtol=1e-6)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Matrix, namespace
-from lognmf.core.data import InMemory
+from lognmf.core.data import InMemory, entry_rows, stored_like
 from lognmf.core.matrices import is_csr_tensor
 from lognmf.models.validation import check_finite, is_anndata, read_samples
 from lognmf.sources.arrays import library
@@ -80,9 +80,11 @@ def _scaled_rows(data: InMemory) -> Matrix:
     X, M = data.X, data.M
     if sp.issparse(X):
         largest = abs(X).max(axis=1).toarray().reshape(-1)
-        X = sp.csr_array(X.multiply(1 / np.where(largest > 0, largest, 1)[:, None]), dtype=X.dtype)
+        X, rows = sp.csr_array(X), entry_rows(X)
+        # Divided entry by entry: SciPy would multiply by the inverse, which overflows next to zero.
+        X = stored_like(X, X.data / np.where(largest > 0, largest, 1)[rows])
         norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64)).reshape(-1)
-        return sp.csr_array(X.multiply(1 / np.where(norms > 0, norms, 1)[:, None]), dtype=X.dtype)
+        return stored_like(X, (X.data / np.where(norms > 0, norms, 1)[rows]).astype(X.dtype))
     if is_csr_tensor(X):
         from lognmf.core.torch.sparse import normalised
 

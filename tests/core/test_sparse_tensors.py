@@ -133,3 +133,16 @@ def test_data_for_a_device_are_checked():
         to_device([["one", "two"]], "cpu")
     with pytest.raises(ValueError, match='dtype must be "float32" or "float64"; got \'float16\''):
         to_device([[1.0]], "cpu", "float16")
+
+
+def test_a_device_of_torch(rng):
+    torch = pytest.importorskip("torch")
+    X = rng.random((8, 3))
+    assert to_device(X, torch.device("cpu")).device.type == "cpu"
+    rows = fit_grid("NMF", X, {"n_components": [2]}, device=torch.device("cpu"), max_iter=2).rows
+    assert len(rows) == 1
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="sees no GPU here"):
+            to_device(X, torch.device("cuda"))
+    with pytest.raises(TypeError, match="device must be a name of torch"):
+        to_device(X, 3.5)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pandas import DataFrame
 
 from lognmf import ConvexNMF, LogSparseNMF, PlainNMF, WeightedNMF, consensus_components
 
@@ -96,3 +97,11 @@ def test_refusals(options, error, words):
     _, X = planted()
     with pytest.raises(error, match=words):
         consensus_components(X, **({"n_components": 3} | options))
+
+
+def test_lists_and_frames(rng):
+    X = rng.random((30, 6))
+    options = {"n_restarts": 3, "random_state": 0, "threshold": 10.0}
+    first, *others = (consensus_components(form(X), 2, **options) for form in (np.asarray, list, DataFrame))
+    for other in others:
+        np.testing.assert_array_equal(other.model.components_, first.model.components_)

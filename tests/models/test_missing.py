@@ -127,3 +127,22 @@ def test_a_sample_that_says_nothing_of_a_part():
     np.testing.assert_allclose(filled, [[3, 3, 5, 5.1]], rtol=0.01)
     assert model.inverse_transform(model.transform([[np.nan, np.nan, 5.0, 5.1]]))[0, 0] > 1e6
     assert np.isfinite(model.impute([[0.0, np.nan, 0, 0]])).all()
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_list_becomes_an_array(missing):
+    X = [[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [3.0, 6.0, 3.0]]
+    model = WeightedNMF(1, random_state=0).fit(X)
+    if missing:
+        X[2][1] = float("nan")
+    filled = model.impute(X)
+    assert isinstance(filled, np.ndarray)
+    np.testing.assert_allclose(filled[2], [3.0, 6.0, 3.0], atol=0.05)
+
+
+def test_nullable_integers_of_pandas():
+    X = pandas.DataFrame({"a": [1, 2, 3, 4], "b": [1, 2, 3, 4], "c": [2, 4, None, 8]}, dtype="Int64")
+    filled = WeightedNMF(1, random_state=0).fit(X).impute(X)
+    assert filled.dtypes.astype(str).tolist() == ["Int64", "Int64", "float64"]
+    np.testing.assert_allclose(filled.to_numpy(dtype=float)[:, 2], [2, 4, 6, 8], atol=0.05)
+    assert X.isna().to_numpy().sum() == 1

@@ -3,13 +3,14 @@
 import dataclasses
 import inspect
 import pickle
+import warnings
 from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from lognmf import MODELS, fit_grid, load_model, save_model
+from lognmf import MODELS, PlainNMF, fit_grid, load_model, save_model
 from lognmf.core.problem import Problem
 from lognmf.core.terms import Frobenius
 from lognmf.models.base import Spec, TermsModel
@@ -101,3 +102,21 @@ def test_a_subclass_of_a_model_adds_parameters(rng):
 
     model = Named(2, label="mine", random_state=0).fit(samples(rng))
     assert clone(model).label == "mine"
+
+
+class TestSettingsThatDoNothing:
+    @pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF", "GNMF", "RMNMF"])
+    def test_a_weight_of_no_graph(self, name, rng):
+        model = MODELS[name](2, lam=1.0, graph=None, max_iter=2, tol=0.0)
+        with pytest.warns(UserWarning, match="lam=1 has no effect, since graph=None: give a graph, or"):
+            model.fit(rng.random((12, 5)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.set_params(lam=0.0).fit(rng.random((12, 5)))
+
+    def test_more_components_than_samples_and_features(self, rng):
+        with pytest.warns(UserWarning, match="n_components=6 exceeds the 4 samples and the 5 features of X"):
+            PlainNMF(6, max_iter=2).fit(rng.random((4, 5)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            PlainNMF(5, max_iter=2).fit(rng.random((4, 5)))

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from lognmf import LogSparseNMF, NMFClustering, PlainNMF, SemiNMF
+from lognmf import LogSparseNMF, NMFClustering, PlainNMF, SemiNMF, load_model, save_model
 
 NAMES = ["w", "x", "y", "z"]
 
@@ -63,3 +63,12 @@ def test_anndata_on_disk_or_empty(X, tmp_path):
     backed.file.close()
     with pytest.raises(ValueError, match="without a matrix X: give one of its layers"):
         PlainNMF(2).fit(anndata.AnnData(obs=pandas.DataFrame(index=list("abc"))))
+
+
+@pytest.mark.parametrize("model", [LogSparseNMF(2, random_state=0), NMFClustering(2, random_state=0)])
+def test_labels_of_columns_that_are_numbers(X, model, tmp_path):
+    """They look like places, and are not: 7 is no place of four."""
+    top = model.fit(pandas.DataFrame(X, columns=[7, 3, 2, 11])).top_features(2)
+    assert sorted(top) == [["2", "11"], ["7", "3"]]
+    assert load_model(save_model(model, tmp_path / "model")).top_features(2) == top
+    assert sorted(model.fit(X).top_features(1)) == [["0"], ["2"]]

@@ -37,15 +37,15 @@ def on_cpu(X: Matrix) -> Matrix:
     return X if sp.issparse(X) else to_numpy(X)
 
 
-def to_device(X: Matrix, device: str = "cuda", dtype: str | None = None) -> Matrix:
+def to_device(X: Matrix, device: Any = "cuda", dtype: str | None = None) -> Matrix:
     """Bring data to a GPU, as the torch tensor that models, `knn_graph` and `fit_grid` take.
 
     Parameters
     ----------
     X : array-like, sparse matrix, data frame or torch tensor of shape (n, p)
         Samples in rows.
-    device : str, default="cuda"
-        A name of torch: "cuda", "cuda:1", "cpu".
+    device : str or torch.device, default="cuda"
+        A device of torch: "cuda", "cuda:1", "cpu".
     dtype : {"float32", "float64"}, optional
         Type of the numbers. Default: "float32" on a GPU, where it is twice as fast, else that of X.
 
@@ -78,14 +78,15 @@ def to_device(X: Matrix, device: str = "cuda", dtype: str | None = None) -> Matr
     except ImportError as error:
         msg = f'device={device!r} needs torch: run pip install "lognmf[torch]".'
         raise ImportError(msg) from error
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        msg = f"device={device!r}: torch {torch.__version__} sees no GPU here. Fit X as it is to use the CPU."
-        raise ValueError(msg)
     try:
         place = torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         msg = f'device must be a name of torch such as "cuda" or "cpu"; got {device!r}.'
-        raise ValueError(msg) from error
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(msg) from error
+    if place.type == "cuda" and not torch.cuda.is_available():
+        name = str(place)
+        msg = f"device={name!r}: torch {torch.__version__} sees no GPU here. Fit X as it is to use the CPU."
+        raise ValueError(msg)
     if dtype is None and place.type == "cuda":
         dtype = "float32"
     kind = None if dtype is None else getattr(torch, dtype)

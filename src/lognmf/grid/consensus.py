@@ -216,7 +216,7 @@ def _with_parts(estimator: Any, parts: np.ndarray, X: Any) -> Any:
     fixed = clone(estimator).set_params(n_init=1, max_iter=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # no iteration is made on purpose
-        first = np.ones((X.shape[0], len(parts)))
+        first = np.ones((read_samples(X, estimator=estimator).shape[0], len(parts)))
         codes = fixed.fit(X, U0=parts.T, V0=first).transform(X)
         fixed.fit(X, U0=parts.T, V0=codes)
     return fixed.set_params(max_iter=estimator.max_iter)

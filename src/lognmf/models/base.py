@@ -63,7 +63,7 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-_FEATURES = ("n_features_in_", "feature_names_in_")
+_FEATURES = ("n_features_in_", "feature_names_in_", "feature_labels_")
 
 Init = Literal["random", "scaled", "nndsvda", "nndsvdar", "spectral"]
 KMeansInit = Literal["kmeans", "random"]
@@ -156,6 +156,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     reconstruction_err_: float
     n_features_in_: int
     feature_names_in_: np.ndarray
+    feature_labels_: np.ndarray  # labels of columns that are numbers
 
     # Parameters that some models have; for the others, the values that ask for nothing.
     graph: Graph = None
@@ -261,7 +262,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         check_integer("n", n, 1)
         parts = to_numpy(self.components_)
         if names is None:
-            names = getattr(self, "feature_names_in_", None)
+            names = vars(self).get("feature_names_in_", vars(self).get("feature_labels_"))
         elif len(names) != parts.shape[1]:
             msg = f"names must hold a name for each of the {parts.shape[1]} features; got {len(names)}."
             raise ValueError(msg)

@@ -30,12 +30,18 @@ def imputed(model: Any, X: Any) -> Any:
         msg = "impute fills entries that are NaN, and those that a sparse X does not store are zeros."
         raise TypeError(msg)
     data = check_samples(model, X, reset=False)
+    frame = hasattr(X, "iloc")
     if data.M is None:
-        return X.copy() if hasattr(X, "copy") else like(to_numpy(data.X).copy(), data.X)
+        return X.copy() if frame or isinstance(X, np.ndarray) else like(to_numpy(data.X).copy(), data.X)
     _check_some_known(to_numpy(data.M))
     filled = _usual_codes(model, data) @ like(model.components_, data.X)
-    if hasattr(X, "iloc"):  # a data frame keeps its names, and columns of integers stay such
-        return X.where(X.notna(), type(X)(filled, index=X.index, columns=X.columns))
+    if frame:  # it keeps its names, and complete columns of integers stay such
+        known = X.notna()
+        whole = zip(X.columns, X.dtypes, known.all(), strict=True)
+        X = X.astype(
+            {name: "float64" for name, dtype, all_known in whole if not all_known and dtype.kind in "biu"}
+        )
+        return X.where(known, type(X)(filled, index=X.index, columns=X.columns))
     return namespace(data.X).where(data.M > 0, data.X, filled)
 
 

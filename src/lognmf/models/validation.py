@@ -46,7 +46,16 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> I
         check_features(estimator, samples.source, reset=reset)
     else:
         validate_data(estimator, samples.source, reset=reset, skip_check_array=True)
+    if reset:
+        _note_labels(estimator, samples.source)
     return samples.data
+
+
+def _note_labels(estimator: Any, X: Any) -> None:
+    """Note the labels of a data frame's columns that are numbers, which scikit-learn takes for no names."""
+    vars(estimator).pop("feature_labels_", None)
+    if hasattr(X, "iloc") and "feature_names_in_" not in vars(estimator):
+        estimator.feature_labels_ = np.array([str(label) for label in X.columns], dtype=object)
 
 
 def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
@@ -149,7 +158,7 @@ def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int |
             "use a dense copy of X if that fits into memory, or RobustLogSparseNMF."
         )
         raise TypeError(msg)
-    if is_csr_tensor(X) and estimator.loss != "frobenius":
+    if is_csr_tensor(X) and vars(estimator).get("loss", "frobenius") != "frobenius":
         msg = (
             f"loss={estimator.loss!r} needs a dense tensor or a SciPy sparse matrix; X is a sparse tensor: "
             "use X.to_dense(), or give the SciPy matrix."

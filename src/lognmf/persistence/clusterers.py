@@ -13,6 +13,7 @@ from lognmf.models.base import FactorModel
 from lognmf.persistence.models import built, check_array, model_apart, model_together, unpacked
 from lognmf.persistence.packing import pack, unpack
 
+_NAMES = {"feature_names_in_", "feature_labels_"}
 _SAVED = {"labels_", "embedding_", "n_clusters_", "rows_", "sample_", "n_features_in_"}
 
 
@@ -23,7 +24,7 @@ def clusterer_apart(clusterer: NMFClustering, arrays: dict[str, np.ndarray]) -> 
     if not isinstance(estimator, str):
         options = pack("estimator", estimator.get_params(deep=False), arrays)["items"]
         estimator = {"class": type(estimator).__name__, "params": options}
-    names = [name for name in (*sorted(_SAVED), "feature_names_in_") if hasattr(clusterer, name)]
+    names = [name for name in (*sorted(_SAVED), *_NAMES) if hasattr(clusterer, name)]
     fitted = {name: getattr(clusterer, name) for name in names} | {"rows_": tuple(clusterer.rows_)}
     return {
         "class": type(clusterer).__name__,
@@ -47,7 +48,7 @@ def clusterer_together(
     clusterer = built(NMFClustering, params | {"model": estimator})
     clusterer._estimator().check_parameters()
     fitted = unpacked("fitted", text["fitted"], arrays)
-    if fitted.keys() - {"feature_names_in_"} != _SAVED:
+    if fitted.keys() - _NAMES != _SAVED:
         msg = f"the attributes {sorted(fitted.keys() ^ _SAVED)} are missing or unknown"
         raise ValueError(msg)
     for name, value in fitted.items():
