@@ -6,11 +6,15 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
+
 from lognmf.plots.style import GRID
-from lognmf.report.contrast import contrast, on_dark_paper
 
 SVG = "{http://www.w3.org/2000/svg}"
 PAPER = {"light": "#ffffff", "dark": "#14171c"}
+INVERTED = 0.92
+HUES_TURNED = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
+"""The filter of style.css for drawings on dark paper: invert(0.92) hue-rotate(180deg)."""
 SHADE = 0.3
 """Marks as transparent as this are shades behind others, which carry what is meant."""
 
@@ -85,18 +89,18 @@ FOCUSED = """() => {
 
 
 def drawings(tab):
-    """The visible drawings of a page: what they show, their SVG, and its scale in pixels."""
+    """The SVGs of a page: what they show, the SVG, its scale in pixels, and whether dark pages invert it."""
     found = []
-    for image in tab.locator("img.drawing:visible").all():
+    for image in tab.locator("img[src^='data:image/svg']:visible").all():
         root = ElementTree.fromstring(base64.b64decode(image.get_attribute("src").split(",")[1]))
         width = float(root.get("viewBox").split()[2])
-        found.append((image.get_attribute("alt"), root, image.bounding_box()["width"] / width))
+        inverted = image.get_attribute("class") == "drawing"
+        found.append((image.get_attribute("alt"), root, image.bounding_box()["width"] / width, inverted))
     return found
 
 
 def poor_marks(root, theme):
     """Colours of a drawing that cannot be told from its paper: below 3:1 for marks, below 4.5:1 for words."""
-    exempt = {"#ffffff", GRID} if theme == "light" else {_on_dark("#ffffff"), _on_dark(GRID)}
 
     def walk(element, words, fill):
         name = element.get("id") or ""
@@ -106,24 +110,39 @@ def poor_marks(root, theme):
         style = dict(part.split(": ", 1) for part in (element.get("style") or "").split("; ") if ": " in part)
         fill, opacity = style.get("fill", fill), float(style.get("opacity", 1))
         if words and element.tag == f"{SVG}use":
-            yield fill, 4.5
+            yield fill, 1, 4.5
         elif not words and opacity > SHADE:
-            yield from ((_mixed(style[key], theme, opacity), 3) for key in ("fill", "stroke") if key in style)
+            yield from ((style[key], opacity, 3) for key in ("fill", "stroke") if key in style)
         for child in element:
             yield from walk(child, words, fill)
 
-    black = "#000000" if theme == "light" else root.get("fill")
-    found = {(c.rstrip(";"), least) for c, least in walk(root, False, black) if c.startswith("#")}
-    ratios = {(c, round(contrast(c, PAPER[theme]), 2), least) for c, least in found if c not in exempt}
+    found = {(c.rstrip(";"), *rest) for c, *rest in walk(root, False, "#000000") if c.startswith("#")}
+    ratios = {
+        (colour, round(contrast(_seen(colour, theme, opacity), _rgb(PAPER[theme])), 2), least)
+        for colour, opacity, least in found
+        if colour not in ("#ffffff", GRID)
+    }
     return sorted(one for one in ratios if one[1] < one[2])
 
 
-def _mixed(colour, theme, opacity):
-    """A colour as it looks when the paper shines through."""
-    if opacity == 1 or not colour.startswith("#"):
-        return colour
-    pairs = ((int(colour[i : i + 2], 16), int(PAPER[theme][i : i + 2], 16)) for i in (1, 3, 5))
-    return "#" + "".join(f"{round(opacity * own + (1 - opacity) * paper):02x}" for own, paper in pairs)
+def _rgb(colour):
+    """Red, green and blue of #rrggbb, from 0 to 1."""
+    return np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+
+
+def _seen(colour, theme, opacity):
+    """A colour of a drawing as the page shows it, with the paper shining through."""
+    seen = _rgb(colour)
+    if theme == "dark":
+        seen = (HUES_TURNED @ (INVERTED + (1 - 2 * INVERTED) * seen)).clip(0, 1)
+    return opacity * seen + (1 - opacity) * _rgb(PAPER[theme])
+
+
+def contrast(one, other):
+    """Contrast ratio of two colours as WCAG 2 defines it, from 1 to 21."""
+    light = [np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) for c in (one, other)]
+    low, high = sorted(float(channels @ [0.2126, 0.7152, 0.0722]) for channels in light)
+    return (high + 0.05) / (low + 0.05)
 
 
 def small_letters(root, pixels):
@@ -135,7 +154,3 @@ def small_letters(root, pixels):
                 if scale := re.search(r"scale\(([\d.]+)", part.get("transform") or ""):
                     sizes.add(100 * float(scale[1]) * pixels)
     return sorted(size for size in sizes if size < 10 and not math.isclose(size, 10, rel_tol=1e-3))
-
-
-def _on_dark(colour):
-    return re.search(r"#[0-9a-f]{6}(?=;)", on_dark_paper(f'<svg ><path style="fill: {colour};"/></svg>'))[0]

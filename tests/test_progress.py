@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from lognmf import LogSparseNMF, NMFClustering, RobustLogSparseNMF, fit_grid, in_blocks
-from lognmf.cli.bars import bars, shown
+from lognmf.cli.screen import bars
+from lognmf.cli.screen import progress as shown
 from lognmf.progress import Listener, Printer, in_words, listening, printed, say, stage, warn
 
 

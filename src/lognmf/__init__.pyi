@@ -2,7 +2,6 @@ from . import datasets as datasets
 from . import metrics as metrics
 from . import noise as noise
 from . import plots as plots
-from .cli.loading import load_data as load_data
 from .clusterer import NMFClustering as NMFClustering
 from .clustering import cluster as cluster
 from .comparison import compare as compare
@@ -13,6 +12,7 @@ from .grid.consensus import consensus_components as consensus_components
 from .grid.grid import fit_grid as fit_grid
 from .grid.select import select as select
 from .grid.tune import tune as tune
+from .io import load_data as load_data
 from .models import MODELS as MODELS
 from .models import ConvexNMF as ConvexNMF
 from .models import GraphNMF as GraphNMF

@@ -1,15 +1,19 @@
-"""Files that appear under their name only when they are complete, and their hashes."""
+"""Files that appear under their name only when they are complete, their hashes, and csv files."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 try:
     import fcntl
@@ -20,6 +24,10 @@ _UNLOCKED = "unlocked-"
 _WORKING = re.compile(rf"\.lognmf-({_UNLOCKED})?[0-9a-f]{{32}}")
 OLD = "old"
 """The folder in a working folder for files that are being replaced; they may be the only copies."""
+_FORMULA = re.compile(r"(^|[;\t\r\n])('*)(?=[=+\-@\t\r])")
+"""Where a spreadsheet may begin to read a formula; many split csv files at semicolons or tabs."""
+ODD_NAMES = "backslashreplace"
+"""How bytes of a file's name that are not UTF-8 are written."""
 _ATTEMPTS = 3
 """How often a lock is tried for; a file system may have none."""
 
@@ -130,3 +138,24 @@ def fingerprint(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's content, in hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any] | np.ndarray]) -> None:
+    """Write a table; a ' before words that a spreadsheet would run as formulas makes them text."""
+    with Path(path).open("w", newline="", encoding="utf-8", errors=ODD_NAMES) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(_no_formula, columns))
+        # Python's numbers: NumPy writes a float32 with fewer digits.
+        values = (np.asarray(column, dtype=object).tolist() for column in columns.values())
+        writer.writerows(zip(*(map(_no_formula, column) for column in values), strict=True))
+
+
+def _no_formula(cell: Any) -> Any:
+    """A word with a ' wherever a spreadsheet may take what follows for a formula; numbers as they are."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return _FORMULA.sub(r"\1'\2", cell)
+    return cell

@@ -3,14 +3,16 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
 
-from lognmf import load_model, normalize
-from lognmf.cli.scaling import SCALINGS, Preparation, hint_at_scale
+from lognmf import RobustLogSparseNMF, load_model, normalize
+from lognmf.cli.prepare import SCALINGS, Preparation
+from lognmf.io import DataWarning
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 NAMES = list("abcdef")
@@ -75,7 +77,10 @@ def test_columns_that_the_model_does_not_know_are_left_out(run, told, command, e
     for apply, out in (("transform", f"all-codes.{end}"), ("predict", f"all-clusters.{end}")):
         code, _, err = run(apply, "r", f"all.{end}")
         assert code == 0, err
-        assert err.count(f"Left out of all.{end}, as the model does not know them: kind, number\n") == 1
+        assert (
+            err.count(f"Hint: columns of all.{end} that the model does not know are ignored: kind, number.\n")
+            == 1
+        )
         assert pandas.read_csv(out.replace("parquet", "csv"))["name"].tolist() == told["who"].tolist()
     clusters = pandas.read_csv("all-clusters.csv")["cluster"]
     assert clusters.tolist() == pandas.read_csv("r/labels.csv")["cluster"].tolist()
@@ -136,7 +141,9 @@ def test_names_that_come_twice():
     np.testing.assert_array_equal(same.in_order(X, ("a", "a", "b"), "x.csv"), X)
     with pytest.raises(ValueError, match=r"x\.csv has several features called 'a'"):
         Preparation(("a", "b")).in_order(X, ("a", "a", "b"), "x.csv")
-    np.testing.assert_array_equal(Preparation(("b", "a")).in_order(X, ("a", "c", "b"), "x"), X[:, [2, 0]])
+    with pytest.warns(DataWarning, match="that the model does not know are ignored: c"):
+        found = Preparation(("b", "a")).in_order(X, ("a", "c", "b"), "x")
+    np.testing.assert_array_equal(found, X[:, [2, 0]])
 
 
 def test_what_a_sample_below_the_smallest_becomes():
@@ -146,20 +153,64 @@ def test_what_a_sample_below_the_smallest_becomes():
     np.testing.assert_array_equal(preparation(np.array([[0.0, 7.0]])), [[0, 2]])
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_column_that_drowns_the_others_is_named(capsys, sparse):
-    X = np.ones((4, 3))
-    hint_at_scale(sp.csr_array(X) if sparse else X, None)
-    assert capsys.readouterr().err == ""
-    X[:, 2] = 100
-    hint_at_scale(sp.csr_array(X) if sparse else X, None)
-    assert "Hint: column 3 has 100% of the sum of squares" in capsys.readouterr().err
-    hint_at_scale(sp.csr_array(X) if sparse else X, ["a", "b", "c"])
-    assert "Hint: column 'c' has" in capsys.readouterr().err
+@pytest.mark.parametrize("end", ["npz", "csv"])
+def test_a_column_that_dominates_the_others_is_named(run, end):
+    def hint(X):
+        if end == "npz":
+            sp.save_npz("x.npz", sp.csr_array(X))
+        else:
+            pandas.DataFrame(X, columns=list("abc")).to_csv("x.csv", index=False)
+        return run("fit", f"x.{end}", "-k", 2, "--model", "nmf", "--max-iter", 2, "--out", "r", "--force")[2]
+
+    assert "Hint" not in hint(np.ones((4, 3)))
+    which = "3" if end == "npz" else "'c'"
+    assert f"Hint: column {which} has 100% of the sum of squares" in hint(np.array([[1.0, 1, 100]] * 4))
+
+
+def test_clusters_belong_to_the_model_whatever_happens_to_the_table(run):
+    """Once they were read from labels.csv by position, also after it was sorted in a spreadsheet."""
+    assert run("fit", "old.csv", "-k", 3, "--model", "nmf", "--out", "r")[0] == 0
+    assert run("predict", "r", "old.csv", "--out", "a.csv")[0] == 0
+    labels = pandas.read_csv("r/labels.csv")
+    assert pandas.read_csv("a.csv")["cluster"].tolist() == labels["cluster"].tolist()
+    labels.sort_values("cluster")[:-1].to_csv("r/labels.csv", index=False)
+    assert run("predict", "r", "old.csv", "--out", "b.csv")[0] == 0
+    pandas.testing.assert_frame_equal(pandas.read_csv("a.csv"), pandas.read_csv("b.csv"))
+
+
+@pytest.mark.parametrize("command", ["transform", "predict"])
+def test_a_name_is_never_a_formula(run, frame, command):
+    assert run("fit", "old.csv", "-k", 3, "--model", "nmf", "--out", "r")[0] == 0
+    frame[:3].assign(who=["=HYPERLINK(1)", "x;=1+1", "plain"]).to_csv("new.csv", index=False)
+    assert run(command, "r", "new.csv", "--index", "who", "--out", "o.csv")[0] == 0
+    assert pandas.read_csv("o.csv")["name"].tolist() == ["'=HYPERLINK(1)", "x;'=1+1", "plain"]
+
+
+def test_transform_solves_the_codes_once_and_needs_little_memory(run, monkeypatch, rng):
+    """A sparse file of 0.1 MB, whose outlier part as one dense matrix would take 160 MB."""
+    X = sp.random_array((200, 100_000), density=0.0005, rng=rng, format="csr")
+    sp.save_npz("wide.npz", X)
+    assert (
+        run("fit", "wide.npz", "-k", 2, "--max-iter", 2, "--lam", 0, "--init", "nndsvda", "--out", "r")[0]
+        == 0
+    )
+    calls, transform = [], RobustLogSparseNMF.transform
+    monkeypatch.setattr(RobustLogSparseNMF, "transform", lambda *given: calls.append(1) or transform(*given))
+    tracemalloc.start()
+    try:
+        assert run("transform", "r", "wide.npz", "--out", "o.csv")[0] == 0
+        assert tracemalloc.get_traced_memory()[1] < 140e6
+    finally:
+        tracemalloc.stop()
+    assert calls == [1]
+    model, codes = load_model("r/model.npz"), pandas.read_csv("o.csv")
+    V = codes[["part 0", "part 1"]].to_numpy()
+    norms = np.linalg.norm(model.outliers(normalize(X), V), axis=1)
+    np.testing.assert_allclose(codes["outlier norm"], norms, atol=1e-12)
 
 
 REFUSALS = {
-    "no folder": (["transform", "nowhere", "old.csv"], "nowhere is no result folder of lognmf fit"),
+    "no folder": (["transform", "nowhere", "old.csv"], "nowhere is not a result folder of lognmf fit"),
     "no file": (["predict", "r", "gone.csv"], "There is no file gone.csv"),
     "features": (["predict", "r", "wide.npy"], "wide.npy has 7 features, but the model has 6."),
     "ending": (["transform", "r", "old.csv", "--out", "x.txt"], "--out must end in .csv; got x.txt."),

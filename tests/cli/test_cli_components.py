@@ -20,7 +20,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("asked", ["1:6", "auto"])
 def test_number_of_parts_is_chosen(run, here, asked):
-    code, _, err = run("fit", "x.npy", "--k", asked, *SHORT, "--out", "r")
+    code, _, err = run("fit", "x.npy", "-k", asked, *SHORT, "--out", "r")
     assert code == 0, err
     settings = json.loads((here / "r" / "summary.json").read_text())["settings"]
     assert settings["parameters"]["n_components"] == settings["clusters"] == 3

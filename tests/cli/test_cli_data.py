@@ -80,7 +80,7 @@ def test_fetch_what_is_here(run, data_home, monkeypatch):
     assert code == 0
     assert "yale: " in out
     assert "jaffe" not in out
-    assert "Left out, as their owners must be asked: ar, jaffe, ar-100, jaffe-crop" in err
+    assert "Skipped (the owners' permission is required): ar, jaffe, ar-100, jaffe-crop" in err
 
 
 def test_fetch_what_must_be_asked_for(run, here):

@@ -70,7 +70,7 @@ def test_a_stopped_fit_writes_nothing(start, here, number, code):
     assert names(here) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_run_stopped_while_writing_keeps_the_old_results(start, here, number):
     np.save("x.npy", np.random.default_rng(0).random((20, 6)))
     with pytest.raises(SystemExit, match=r"^0$"):
@@ -92,8 +92,9 @@ def test_a_run_stopped_while_writing_keeps_the_old_results(start, here, number):
     assert names(here / "r") == sorted(before)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("where", ["stop", "inside_typer"])
+@pytest.mark.parametrize(
+    ("number", "code", "where"), [(signal.SIGINT, 130, "stop"), (signal.SIGTERM, 143, "inside_typer")]
+)
 def test_stopped_outside_the_work(start, number, code, where):
     process = start(
         f"""

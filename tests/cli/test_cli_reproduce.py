@@ -72,7 +72,7 @@ def test_interrupted(run, monkeypatch):
     monkeypatch.setattr("lognmf.paper.run.perform", interrupt)
     code, _, err = run(*FAST, "--out", "r")
     assert code == 130
-    assert "what is done is kept in r: run the command again to go on" in err
+    assert "finished fits are saved in r: run the command again to continue" in err
 
 
 @pytest.mark.parametrize(

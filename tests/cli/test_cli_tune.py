@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lognmf import GraphNMF, load_model, metrics, tune
-from lognmf.cli import show as screen
-from lognmf.cli.folder import FILES
+from lognmf.cli import screen
+from lognmf.cli.results import FILES
 from lognmf.grid.tune import ITERATIONS, WEIGHTS
 from lognmf.models.base import FactorModel
 
@@ -41,7 +41,7 @@ def test_the_folder_tells_what_was_tried_and_chosen(run, here):
     assert code == 0
     assert {path.name for path in (here / "r").iterdir()} == {
         name for name in FILES if not name.endswith(".parquet")
-    } - {"outliers.csv", "candidates.csv", "samples.npz", "samples-clusters.npy"}
+    } - {"outliers.csv", "candidates.csv", "clusterer.npz"}
     assert (here / "r" / "sensitivity.png").stat().st_size > 5000
     summary, rows = read(here / "r")
     tuning = summary["tuning"]
@@ -58,6 +58,18 @@ def test_the_folder_tells_what_was_tried_and_chosen(run, here):
     assert places(out) == ["1.", "2.", "3.", "4.", "5.", "15."]
     assert f"{tuning['score']:.4f}" in out
     assert "45 of 45 fits" in err
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_page_shows_every_seed_at_the_chosen_weights(run, here):
+    """Once the table was empty for the default model, whose gamma is chosen after the fits of the grid."""
+    arguments = ["--restarts", 2, "--max-iter", 3, "--alpha", 0, "--beta", 0]
+    code, out, _ = run("fit", "x.npy", "-k", 3, "--tune", *arguments, "--out", "r")
+    assert code == 0
+    page = (here / "r" / "index.html").read_text()
+    table = page[page.index("<h3>Spread over seeds</h3>") :]
+    assert re.findall(r"<span>(seed \d)</span>", table[: table.index("</table>")]) == ["seed 0", "seed 1"]
+    assert "1e+08" not in out
 
 
 @pytest.mark.usefixtures("no_pictures")

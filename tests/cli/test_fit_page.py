@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from test_results import make_run
 
 from lognmf import LogSparseNMF, NMFClustering, PlainNMF, RobustLogSparseNMF
-from lognmf.cli.fit_page import fit_page
-from lognmf.cli.scaling import Preparation
-from lognmf.cli.write import Run, summarize, write_results
+from lognmf.cli.pages import fit_page
+from lognmf.cli.prepare import Preparation
+from lognmf.cli.results import Run, summarize, write_results
 from lognmf.clustering import numbered_by_parts
 from lognmf.datasets import Dataset
 from lognmf.plots.fit import order_of_parts
@@ -39,13 +39,24 @@ def cells(table):
     return dict(zip((name for name, _ in table.rows), names, strict=True))
 
 
+TYPED = {"file": ["x.csv"], "components": ["-k", "2"]}
+
+
 def plain_run(X, k=2, y=None, **more):
     model = PlainNMF(k, max_iter=30, random_state=0).fit(X)
     labels = numbered_by_parts(model.embedding_.argmax(axis=1), model.embedding_)
     data = Dataset(X, y, "x", "x", **more)
     settings = {"model": "nmf", "seed": 0}
     return Run(
-        data, model, labels, settings, {}, "lognmf fit x.csv -k 2", Preparation(unit=False), seconds=1.0
+        data,
+        model,
+        labels,
+        settings,
+        {},
+        "lognmf fit x.csv -k 2",
+        TYPED,
+        Preparation(unit=False),
+        seconds=1.0,
     )
 
 
@@ -98,7 +109,7 @@ def test_one_numbering_of_parts_everywhere(tmp_path, rng):
     model = LogSparseNMF(4, random_state=0).fit(X)
     labels = numbered_by_parts(truth, model.embedding_)
     data = Dataset(X, None, "x", "x", feature_names=tuple(names))
-    run = Run(data, model, labels, {}, {}, "lognmf fit x.csv -k 4", Preparation(unit=False), seconds=1.0)
+    run = Run(data, model, labels, {}, {}, "lognmf fit x.csv -k 4", {}, Preparation(unit=False), seconds=1.0)
     folder = write_results(tmp_path / "out", run)
     parts = columns(folder / "parts.csv")
     codes = columns(folder / "codes.csv")
@@ -134,7 +145,15 @@ def robust_run(gamma=0.5, **more):
     model = RobustLogSparseNMF(2, gamma=gamma, max_iter=20, random_state=0).fit(X)
     data = Dataset(X, None, "x", "x", **more)
     return Run(
-        data, model, np.arange(12) % 2, {}, {}, "lognmf fit x.csv -k 2", Preparation(unit=False), seconds=1.0
+        data,
+        model,
+        np.arange(12) % 2,
+        {},
+        {},
+        "lognmf fit x.csv -k 2",
+        {},
+        Preparation(unit=False),
+        seconds=1.0,
     )
 
 

@@ -18,8 +18,8 @@ import zarr
 from anndata import AnnData
 
 from lognmf import LogSparseNMF, load_model, normalize
-from lognmf.cli import large
-from lognmf.cli.large import memory_in_bytes
+from lognmf.cli import fit, prepare
+from lognmf.cli.prepare import memory_in_bytes
 from lognmf.sources import rows
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -64,15 +64,15 @@ def factors(file):
 @pytest.mark.parametrize("file", ["x.npy", "x.zarr", "x.h5ad", "x.parquet"])
 def test_the_fit_is_that_of_memory(run, X, monkeypatch, file):
     blocks = []
-    build = large.in_blocks
-    monkeypatch.setattr(large, "in_blocks", lambda *a, **k: blocks.append(build(*a, **k)) or blocks[-1])
+    build = prepare.in_blocks
+    monkeypatch.setattr(prepare, "in_blocks", lambda *a, **k: blocks.append(build(*a, **k)) or blocks[-1])
     code, _, err = run("fit", file, *FIT, "--labels", "kinds.txt")
     assert code == 0, err
     assert len(blocks[-1].edges) > 3
     expected = LogSparseNMF(3, random_state=0).fit(normalize(X))
     model = load_model("r/model.npz")
-    np.testing.assert_allclose(model.components_, expected.components_, atol=1e-8)
-    np.testing.assert_allclose(model.embedding_, expected.embedding_, atol=1e-8)
+    np.testing.assert_allclose(model.components_, expected.components_, atol=1e-5)
+    np.testing.assert_allclose(model.embedding_, expected.embedding_, atol=1e-5)
     parts = pandas.read_parquet("r/parts.parquet") if file == "x.parquet" else pandas.read_csv("r/parts.csv")
     numbers = [f"feature {j}" for j in range(6)]
     assert parts["feature"].tolist() == (NAMES if file in ("x.h5ad", "x.parquet") else numbers)
@@ -84,10 +84,16 @@ def test_the_fit_is_that_of_memory(run, X, monkeypatch, file):
     np.testing.assert_allclose(pandas.read_csv("x-codes.csv").iloc[:, 1:], expected.embedding_, atol=1e-6)
 
 
-def test_small_files_are_read_whole(run, monkeypatch):
-    monkeypatch.setattr(large, "fit_large", lambda *_: pytest.fail("blocks"))
+def read_whole(folder):
+    """Whether the data were read into memory: factors of data in blocks have the format of the input."""
+    return Path(folder, "factors.npz").exists()
+
+
+def test_small_files_are_read_whole(run):
     assert run("fit", "x.npy", "-k", 2, "--model", "nmf", "--memory", "1 MB", "--out", "r")[0] == 0
     assert run("fit", "x.zarr", "-k", 2, "--model", "nmf", "--out", "s")[0] == 0
+    assert read_whole("r")
+    assert read_whole("s")
 
 
 def test_clusters_of_a_part_of_the_samples(run, X, monkeypatch):
@@ -119,22 +125,19 @@ def test_outliers_are_those_of_a_fit(run):
 def test_small_files_of_large_data(run, X, monkeypatch):
     """Bytes of pixels, or compressed ones, take much more memory than the file has bytes."""
     np.save("x.npy", (100 * X).astype(np.uint8))
-    for module in (large, rows):
-        monkeypatch.setattr(module, "BLOCK_BYTES", 1000)
-    fitted, fit = [], large.fit_large
-    monkeypatch.setattr(large, "fit_large", lambda *given: fitted.append(given) or fit(*given))
+    monkeypatch.setattr(rows, "BLOCK_BYTES", 1000)
     common = ["-k", 2, "--model", "nmf"]
     assert run("fit", "x.npy", *common, "--memory", "4kB", "--out", "r")[0] == 0
-    assert not fitted
+    assert read_whole("r")
     assert run("fit", "x.npy", *common, "--memory", "1.5kB", "--out", "s")[0] == 0
-    assert fitted
+    assert not read_whole("s")
 
 
 def test_a_layer_and_logarithms(run, X):
     code, _, err = run("fit", "x.h5ad", *FIT, "--layer", "log", "--scale-features", "log1p", "--no-normalize")
     assert code == 0, err
     expected = LogSparseNMF(3, random_state=0).fit(sp.csr_array(np.log1p(X)))
-    np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-8)
+    np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-5)
 
 
 def test_the_raw_counts_names_and_shapes(run, X, tmp_path):
@@ -144,14 +147,14 @@ def test_the_raw_counts_names_and_shapes(run, X, tmp_path):
     cells.write_h5ad("raw.h5ad")
     assert run("fit", "raw.h5ad", *FIT, "--layer", "raw")[0] == 0
     expected = LogSparseNMF(3, random_state=0).fit(normalize(X))
-    np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-8)
+    np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-5)
     (tmp_path / "names.txt").write_text("\n".join("uvwxyz"))
     more = ["--features", "names.txt", "--image-shape", "2x3", "--force"]
     assert run("fit", "x.npy", *FIT, *more)[0] == 0
     assert pandas.read_csv("r/parts.csv")["feature"].tolist() == list("uvwxyz")
     assert json.loads(Path("r/summary.json").read_text())["settings"]["image_shape"] == [2, 3]
     code, _, err = run("fit", "x.npy", *FIT, "--image-shape", "2x2", "--force")
-    assert (code, "2x2 has 4 pixels" in err) == (2, True)
+    assert (code, "--image-shape has 4 pixels" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +232,7 @@ def test_an_interrupted_fit_says_how_to_go_on(run, monkeypatch):
 
     monkeypatch.setattr(LogSparseNMF, "fit", interrupted)
     code, _, err = run("fit", "x.npy", *FIT)
-    assert (code, "interrupted; the same command goes on from " in err) == (130, True)
+    assert (code, "interrupted; the same command continues from " in err) == (130, True)
     assert "nothing written" not in err
 
 
@@ -269,7 +272,7 @@ def test_on_a_scheduler(run, X, scheduler):
 
 
 def test_no_scheduler(run, monkeypatch):
-    monkeypatch.setattr(large, "_PATIENCE", 0.5)
+    monkeypatch.setattr(fit, "_PATIENCE", 0.5)
     code, _, err = run("fit", "x.zarr", *FIT, "--scheduler", "tcp://127.0.0.1:9")
     assert (code, "there is no Dask scheduler at tcp://127.0.0.1:9: start one with" in err) == (2, True)
 
@@ -277,4 +280,11 @@ def test_no_scheduler(run, monkeypatch):
 @pytest.mark.parametrize(("text", "size"), [("2GB", 2e9), ("1.5 kB", 1500), ("7", 7), ("3MiB", 3e6)])
 def test_sizes(text, size):
     assert memory_in_bytes(text) == size
+
+
+def test_memory_where_the_system_does_not_say(run, monkeypatch):
+    """Windows has no `os.sysconf`: an AttributeError in every fit, once."""
     assert memory_in_bytes(None) > 1e8
+    monkeypatch.delattr(os, "sysconf")
+    assert memory_in_bytes(None) == 4e9
+    assert run("fit", "x.npy", "-k", 2, "--model", "nmf", "--max-iter", 2, "--out", "r")[0] == 0

@@ -15,15 +15,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from lognmf import LogSparseNMF, RobustLogSparseNMF, files, load_model, metrics, plots
-from lognmf.cli.folder import FILES, check_folder
-from lognmf.cli.scaling import Preparation
-from lognmf.cli.write import Run, summarize, write_results
+from lognmf.cli.prepare import Preparation
+from lognmf.cli.results import FILES, Run, check_folder, summarize, write_results
 from lognmf.datasets import Dataset
 from lognmf.files import fingerprint, new_file, working_folder
 
 blank = pytest.mark.usefixtures("no_pictures")
 PLAIN = {name for name in FILES if not name.endswith(".parquet")}
-TUNED = {"tuning.csv", "sensitivity.png", "candidates.csv", "samples.npz", "samples-clusters.npy"}
+TUNED = {"tuning.csv", "sensitivity.png", "candidates.csv", "clusterer.npz"}
 MODELS = {"ls-nmf": LogSparseNMF, "rls-nmf": RobustLogSparseNMF}
 
 
@@ -35,7 +34,7 @@ def make_run(name="rls-nmf", y=None, seed=0, **more):
     source = {"path": "/somewhere/x.csv", "sha256": "0" * 64}
     data, command = Dataset(X, y, "x", "x", **more), "lognmf fit x.csv -k 2"
     labels = np.arange(12) % 2
-    return Run(data, model, labels, settings, source, command, Preparation(unit=False), seconds=12.5)
+    return Run(data, model, labels, settings, source, command, {}, Preparation(unit=False), seconds=12.5)
 
 
 def rows(path):
@@ -225,7 +224,7 @@ def test_files_and_closed_folders_are_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError, match="file is a file"):
         check_folder(tmp_path / "file", force=True)
-    with pytest.raises(PermissionError, match=r"cannot be made, because .*file cannot be written to"):
+    with pytest.raises(PermissionError, match=r"cannot be created, because .*file cannot be written to"):
         check_folder(tmp_path / "file" / "out")
 
 
@@ -417,11 +416,24 @@ def test_a_folder_that_appears_meanwhile_is_kept(tmp_path, monkeypatch):
 
 @blank
 def test_a_label_is_never_a_formula(tmp_path):
-    """A spreadsheet runs what begins with = + - @; a ' before it makes it text. Numbers stay numbers."""
-    y = np.array(["=1+1", "+x", "-x", "@x", "\tx", "-1", "+1.5", "a=b", "'=1", "", "ü", "-1e3"])
+    """A spreadsheet runs what begins with = + - @, also after a semicolon where it splits at those."""
+    y = np.array(["=1+1", "+x", "-x", "@x", "\tx", "-1", "+1.5", "a=b", "'=1", "", "x;=1+1", "-1e3"])
     folder = write_results(tmp_path / "out", make_run(y=y))
     written = [label for _, _, label in rows(folder / "labels.csv")[1:]]
-    assert written == ["'=1+1", "'+x", "'-x", "'@x", "'\tx", "-1", "+1.5", "a=b", "''=1", "", "ü", "-1e3"]
+    assert written == [
+        "'=1+1",
+        "'+x",
+        "'-x",
+        "'@x",
+        "'\tx",
+        "-1",
+        "+1.5",
+        "a=b",
+        "''=1",
+        "",
+        "x;'=1+1",
+        "-1e3",
+    ]
 
 
 @blank

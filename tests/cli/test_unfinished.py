@@ -80,14 +80,14 @@ def test_a_second_call_goes_on(here, run, fitted):
     code, err = interrupted(FIT, 1)
     assert code == 130
     told = re.search(
-        r"interrupted; (\d+) fits are kept in .*r.unfinished.db: run the command again to go on", err
+        r"interrupted; (\d+) fits are saved in .*r.unfinished.db: run the command again to resume", err
     )
     assert int(told[1]) > 0
     assert names(here) == ["r.unfinished.db", "whole", "x.npy"]
 
     code, _, err = run(*FIT)
     assert code == 0, err
-    assert "Going on from" in err
+    assert "Resuming from" in err
     assert 0 < sum(fitted) < whole
     assert names(here) == ["r", "whole", "x.npy"]
     for name in ("labels.csv", "codes.csv", "parts.csv"):
@@ -108,5 +108,5 @@ def test_fits_of_other_settings_are_forgotten(here, run):
     fit_grid("NMF", np.load("x.npy"), {"n_components": [2]}, max_iter=2, store="r.unfinished.db")
     code, _, err = run(*FIT[:-4], "--restarts", 1, "--max-iter", 5, "--out", "r")
     assert code == 0, err
-    assert "r.unfinished.db holds fits of other data or settings: starting anew" in err
+    assert "r.unfinished.db holds fits of other data or settings: starting again" in err
     assert not (here / "r.unfinished.db").exists()

@@ -5,9 +5,7 @@ import pandas
 import pytest
 import scipy.sparse as sp
 
-from lognmf.cli.formats import Asked
-from lognmf.cli.values import hint_at_columns, where_negative
-from lognmf.datasets import Dataset
+from lognmf.cli.prepare import negative_columns
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 ADVICE = "add --scale-features minmax, which maps each column to 0 to 1, or choose --model semi-nmf"
@@ -57,49 +55,16 @@ def test_sparse_data_are_not_lifted(run, table):
 
 def test_columns_in_words():
     X = np.array([[1.0, np.nan, -1.0], [1.0, -1.0, np.nan]])
-    assert where_negative(X, None) == "columns 2, 3"
-    assert where_negative(X[:, :2], ["a", "b"]) == "column 'b'"
-    assert where_negative(-np.ones((2, 10)), None) == "columns 1, 2, 3, 4, 5, 6, 7, 8 and 2 more"
-
-
-# Columns that are no features ----------------------------------------------------------------
-
-
-def hinted(capsys, columns, **given):
-    table = pandas.DataFrame(columns)
-    data = Dataset(table.to_numpy(float), None, "x", "x", feature_names=tuple(table.columns))
-    hint_at_columns(data, Asked(**given))
-    return capsys.readouterr().err
-
-
-def test_columns_that_look_like_ids_or_labels_are_named(capsys, rng):
-    a = {"a": rng.random(9), "b": rng.random(9)}
-    found = hinted(capsys, {"ID": rng.permutation(9), **a, "Target": [0, 1, 2] * 3})
-    assert found == (
-        "Hint: used as features: column 'ID' (if it names the samples, give --index ID), "
-        "column 'Target' (if it is their label, give --labels Target).\n"
-    )
-    assert "column 'my row' (if it names the samples, give --index 'my row')" in hinted(
-        capsys, {**a, "my row": range(1001, 1010)}
-    )
-    assert "column 'y' (if it is none, remove it" in hinted(capsys, {**a, "y": [1] * 9}, labels="kind")
-
-
-def test_ordinary_columns_are_not(capsys, rng):
-    counts = rng.poisson(2, (9, 60))
-    assert hinted(capsys, {f"g{j}": counts[:, j] for j in range(60)}) == ""
-    assert hinted(capsys, {"class" if j == 7 else f"w{j}": counts[:, j] for j in range(60)}) == ""
-    assert hinted(capsys, {"x": counts[:, 0], "y": counts[:, 1], "z": counts[:, 2]}) == ""
-    assert hinted(capsys, {"index": rng.random(9), "class": rng.random(9)}) == ""
-    assert hinted(capsys, {"a": range(4), "b": range(4)}) == ""
-    assert hinted(capsys, {"a": [1, 2, np.nan, 4, 5, 6], "b": [1, 2, 3, 4, 5, 7]}) == ""
+    assert negative_columns(X, None) == "columns 2, 3"
+    assert negative_columns(X[:, :2], ["a", "b"]) == "column 'b'"
+    assert negative_columns(-np.ones((2, 10)), None) == "columns 1, 2, 3, 4, 5, 6, 7, 8 and 2 more"
 
 
 def test_the_hint_changes_no_result(run, table, tmp_path):
     table.abs().assign(id=range(1001, 1025)).to_csv("id.csv", index=False)
     code, _, err = run("fit", "id.csv", "-k", 2, "--model", "nmf", "--out", "r")
     assert code == 0
-    assert err.count("Hint: used as features: column 'id' (if it names the samples, give --index id).") == 1
+    assert err.count("Hint: used as features: column 'id' (if it names the samples, give --index 'id').") == 1
     assert (tmp_path / "r" / "parts.csv").read_text().count("\nid,") == 1
     code, _, err = run("fit", "id.csv", "-k", 2, "--model", "nmf", "--out", "s", "--index", "id")
     assert (code, "used as features" in err) == (0, False)

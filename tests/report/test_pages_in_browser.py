@@ -98,8 +98,8 @@ def test_all_can_be_seen_and_nothing_is_out_of_sight_unsaid(browser, page):
         yield from tab.evaluate(UNSEEN_WINNERS)
         shown = drawings(tab)
         assert shown
-        for title, root, pixels in shown:
-            yield from ((title, colour) for colour in poor_marks(root, theme))
+        for title, root, pixels, inverted in shown:
+            yield from ((title, colour) for colour in poor_marks(root, theme if inverted else "light"))
             yield from ((title, size) for size in small_letters(root, pixels))
 
     assert look(browser, page, check) == {}

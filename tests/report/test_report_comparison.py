@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from test_report_page import EVIL, Tree
 
 from lognmf import PlainNMF
-from lognmf.cli.scaling import Preparation
-from lognmf.cli.write import Comparison, Run, write_comparison, write_results
+from lognmf.cli.prepare import Preparation
+from lognmf.cli.results import Comparison, Run, write_comparison, write_results
 from lognmf.comparison import compare
 from lognmf.datasets import Dataset
 from problems import moves
@@ -52,7 +52,7 @@ def test_the_page_holds_the_rows_in_their_order(rng, tmp_path):
         cut = f"{row.normalized_cut:.3f} ± {row.normalized_cut_std:.3f}"
         assert line[1:5] == [accuracy, f"{row.nmi:.3f}", f"{row.purity:.3f}", cut]
         assert line[-2:] == ["–" if row.n_iter is None else f"{row.n_iter:.0f}", row.start or "–"]
-    assert [attrs["class"] for attrs, _ in tree.all("img")] == ["drawing light", "drawing dark"] * 3
+    assert [attrs["class"] for attrs, _ in tree.all("img")] == ["drawing", "photo", "photo"]
     best = done.rows[0]
     assert f"is the best of {len(done.rows)} methods: accuracy {best.accuracy:.3f}" in tree.text
 
@@ -65,7 +65,7 @@ def test_every_method_is_spelled_out_once_and_its_row_leads_there(rng, tmp_path)
     named = {row.model for row in done.rows}
     assert len(entries) == len(set(entries)) == len(named)
     assert set(entries) <= set(links)
-    assert "robust manifold NMF" in tree.text
+    assert "robust factorisation with orthonormal codes that are smooth along a graph" in tree.text
 
 
 def test_the_page_says_how_to_do_it_again(rng, tmp_path):
@@ -117,6 +117,7 @@ def test_names_on_the_page_of_a_fit_are_escaped(rng, tmp_path):
         {"labels": EVIL},
         {"path": EVIL},
         "lognmf fit x",
+        {},
         Preparation(),
         seconds=1.0,
     )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,20 +10,23 @@ import numpy as np
 import typer
 
 from lognmf.cli import options
-from lognmf.cli.folder import MODEL, PREPARATION, SAMPLES, SUMMARY, THEIR_CLUSTERS, read_summary
-from lognmf.cli.formats.shared import Fitted, parsing
-from lognmf.cli.help import option
-from lognmf.cli.options import interruptible, worded
-from lognmf.files import check_new, new_file
+from lognmf.cli.options import argument, interruptible, option, worded
+from lognmf.cli.results import CLUSTERER, MODEL, PREPARATION, SUMMARY, load_labels, read_summary
+from lognmf.files import check_new, new_file, write_csv
+from lognmf.io import Fitted, parsing
 from lognmf.reading import printable
 
-Results = Annotated[
-    Path,
-    typer.Argument(
-        rich_help_panel="Data", metavar="RESULTS", help="Result folder of lognmf fit or lognmf cluster."
-    ),
-]
-Replace = Annotated[bool, option("Results", "--force", help="Replace an existing file.")]
+Results = Annotated[Path, argument("Data", "RESULTS", "Result folder of lognmf fit or lognmf cluster.")]
+
+_VOTERS = 3
+"""Neighbours that decide on the cluster of a new sample, as in `NMFClustering.predict`."""
+
+_ENTRIES = 1 << 22
+"""Entries of the outlier part that are computed at a time."""
+
+
+def _out(what: str) -> Any:
+    return option("Results", metavar="FILE", help="A csv file.", show_default=f"DATA-{what}.csv")
 
 
 def transform(
@@ -38,24 +38,24 @@ def transform(
     layer: options.Layer = None,
     transpose: options.Transpose = False,
     resize: options.Resize = None,
-    out: Annotated[
-        Path | None, option("Results", metavar="FILE", help="A csv file.", show_default="DATA-codes.csv")
-    ] = None,
-    force: Replace = False,
+    out: Annotated[Path | None, _out("codes")] = None,
+    force: options.ForceFile = False,
 ) -> None:
     """Write the codes of new samples.
 
     The codes say how much of each part is in a sample. The samples are scaled as those of the fit were.
-    Columns are matched by name where both have names, and those that the model does not know are left out.
+    Columns are matched by name where both have names, and columns that the model does not know are ignored.
     The column of sample names is that of the fit unless --index is given.
     """
     with interruptible(), worded(ValueError, OSError, MemoryError):
         target = _target(out, file, "codes", force=force)
         model, X, names = _prepared(results, file, context)
-        codes = model.transform(X)
-        columns = {f"part {j}": codes[:, j] for j in range(codes.shape[1])}
+        V = model.transform(X)
+        columns = {f"part {j}": V[:, j] for j in range(V.shape[1])}
         if hasattr(model, "outlier_norm_"):
-            columns["outlier norm"] = np.linalg.norm(model.outliers(X), axis=1)
+            rows = max(1, _ENTRIES // X.shape[1])  # the outlier part is dense
+            parts = (model.outliers(X[i : i + rows], V[i : i + rows]) for i in range(0, len(V), rows))
+            columns["outlier norm"] = np.concatenate([np.linalg.norm(S, axis=1) for S in parts])
         _write(target, names, columns, force=force)
     typer.echo(f"The codes are in {printable(str(target))}")
 
@@ -69,10 +69,8 @@ def predict(
     layer: options.Layer = None,
     transpose: options.Transpose = False,
     resize: options.Resize = None,
-    out: Annotated[
-        Path | None, option("Results", metavar="FILE", help="A csv file.", show_default="DATA-clusters.csv")
-    ] = None,
-    force: Replace = False,
+    out: Annotated[Path | None, _out("clusters")] = None,
+    force: options.ForceFile = False,
 ) -> None:
     """Write the clusters of new samples.
 
@@ -80,26 +78,25 @@ def predict(
     samples after lognmf cluster, and among the codes after lognmf fit.
     """
     with interruptible(), worded(ValueError, OSError, MemoryError):
-        from lognmf.cli.formats import load_npy
-        from lognmf.cli.read import read_data
-        from lognmf.clusterer import alike, vote
-        from lognmf.models.validation import check_samples
+        from sklearn.neighbors import KNeighborsClassifier
+
+        from lognmf import load_model
 
         target = _target(out, file, "clusters", force=force)
         model, X, names = _prepared(results, file, context)
-        if (results / SAMPLES).is_file():
-            known, new = read_data(results / SAMPLES).X, check_samples(model, X, reset=False).X
-            labels = load_npy(results / THEIR_CLUSTERS)
+        if (results / CLUSTERER).is_file():
+            clusters = _without_names(load_model(results / CLUSTERER)).predict(X)
         else:
-            known, new, labels = model.embedding_, model.transform(X), clusters(results)
-        _write(target, names, {"cluster": vote(alike(new, known), known, labels)}, force=force)
+            codes, labels = model.embedding_, load_labels(results)
+            voters = KNeighborsClassifier(min(_VOTERS, len(codes)), weights="distance", algorithm="brute")
+            clusters = voters.fit(codes, labels).predict(model.transform(X))
+        _write(target, names, {"cluster": clusters}, force=force)
     typer.echo(f"The clusters are in {printable(str(target))}")
 
 
 def _target(out: Path | None, file: str, what: str, *, force: bool) -> Path:
     """The file to be written, which must be a csv file."""
-    stem = Path(os.path.abspath(file)).stem  # noqa: PTH100 - as default_folder has it
-    target = check_new(out or f"{stem}-{what}.csv", force=force)
+    target = check_new(out or f"{options.stem(file)}-{what}.csv", force=force)
     if target.suffix.lower() != ".csv":
         msg = f"--out must end in .csv; got {target.name}."
         raise ValueError(msg)
@@ -108,34 +105,39 @@ def _target(out: Path | None, file: str, what: str, *, force: bool) -> Path:
 
 def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, Any, Sequence[str] | None]:
     """The model, and new samples as it sees them, with their names."""
-    from lognmf.cli.read import read_data, reading, size_of
-    from lognmf.cli.scaling import Preparation
-    from lognmf.cli.values import where_negative
-    from lognmf.models.validation import read_samples
-    from lognmf.persistence import load_model
+    from lognmf import io, load_model
+    from lognmf.cli.prepare import Preparation, negative_columns
 
     if not (results / SUMMARY).is_file() or not (results / MODEL).is_file():
-        msg = f"{results} is no result folder of lognmf fit or lognmf cluster: give one that holds {MODEL}."
+        msg = (
+            f"{results} is not a result folder of lognmf fit or lognmf cluster: give one that holds {MODEL}."
+        )
         raise ValueError(msg)
-    model, preparation = load_model(results / MODEL), Preparation.load(results / PREPARATION)
-    index = _index(results)
-    if hasattr(model, "feature_names_in_"):
-        del model.feature_names_in_  # the preparation has matched the columns by then
-    given = reading(context)
-    matched = not (given.transpose or given.features)  # then the columns are not, or not called, the features
-    given = replace(given, fitted=Fitted((preparation.feature_names or ()) if matched else (), index))
-    data = read_data(file, given, resize=size_of("--resize", given.resize))
+    model = _without_names(load_model(results / MODEL))
+    preparation = Preparation.load(results / PREPARATION)
+    params = context.params
+    # Transposed columns have no names yet, and --features gives them others.
+    by_name = not (params["transpose"] or params["features"])
+    fitted = Fitted((preparation.feature_names or ()) if by_name else (), _index(results))
+    data = io.read(file, options.request(params, fitted))
     X = preparation.in_order(data.X, data.feature_names, file)
     if X.shape[1] != model.n_features_in_:
         msg = f"{file} has {X.shape[1]} features, but the model has {model.n_features_in_}."
         raise ValueError(msg)
     X = preparation(X)
-    if not model.spec.signed and read_samples(X).smallest < 0:
+    values = X.data if hasattr(X, "indices") else X
+    if not model.spec.signed and (values < 0).any():
         names = data.feature_names if preparation.feature_names is None else preparation.feature_names
-        where = where_negative(X, names)
-        msg = f"{file} has negative values in {where}: the model takes none, as its fit had none."
+        msg = f"{file} has negative values in {negative_columns(X, names)}: the model takes none."
         raise ValueError(msg)
     return model, X, data.sample_names
+
+
+def _without_names(model: Any) -> Any:
+    """The model without the names of its features: the preparation has matched the columns."""
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
+    return model
 
 
 def _index(results: Path) -> str | None:
@@ -149,24 +151,11 @@ def _index(results: Path) -> str | None:
         return index
 
 
-def clusters(results: Path) -> np.ndarray:
-    """The clusters of the samples of the fit."""
-    from pyarrow import csv as arrow_csv
-    from pyarrow import parquet
-
-    packed = results / "labels.parquet"
-    table = parquet.read_table(packed) if packed.is_file() else arrow_csv.read_csv(results / "labels.csv")
-    return table.column("cluster").to_numpy()
-
-
 def _write(
     path: Path, names: Sequence[str] | None, columns: Mapping[str, np.ndarray], *, force: bool
 ) -> None:
-    """A csv file with a row for each sample."""
-    count = len(next(iter(columns.values())))
-    named = {} if names is None else {"name": names}
-    rows = zip(range(count), *named.values(), *(column.tolist() for column in columns.values()), strict=True)
-    with new_file(path, force=force) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["sample", *named, *columns])
-        writer.writerows(rows)
+    """Write a csv file with a row for each sample."""
+    sample: dict[str, Any] = {"sample": np.arange(len(next(iter(columns.values()))))}
+    sample |= {} if names is None else {"name": names}
+    with new_file(path, force=force) as fresh:
+        write_csv(fresh, {**sample, **columns})

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from lognmf.cli import options
-from lognmf.cli.help import option
-from lognmf.cli.options import interruptible, worded
-from lognmf.models import MODELS
-
-if TYPE_CHECKING:
-    from lognmf.cli.read import Reading
-    from lognmf.clusterer import NMFClustering
-
-_NAMES = {name.lower(): name for name in MODELS}
+from lognmf.cli.options import MODEL_NAMES, interruptible, option, worded
 
 
 def cluster(
@@ -34,7 +28,7 @@ def cluster(
         ),
     ],
     model: Annotated[
-        str, option("Model", help=f"The model that goes with the clusters, one of {options.MODEL_NAMES}.")
+        str, option("Model", help=f"The model that gives the parts, one of {', '.join(MODEL_NAMES)}.")
     ] = "ls-nmf",
     n_neighbors: Annotated[
         int, option("Model", "--neighbors", help="Neighbours per sample in the graph.")
@@ -50,86 +44,80 @@ def cluster(
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     memory: options.Memory = None,
-    out: Annotated[
-        Path | None,
-        option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-clusters"),
-    ] = None,
+    out: Annotated[Path | None, options.out_folder("DATA-clusters")] = None,
     force: options.Force = False,
 ) -> None:
     """Cluster samples without labels and write a result folder.
 
     Spectral clusterings, k-means, average linkage and the codes of a factorisation are compared by modularity
-    on the neighbour graph and by silhouette, and the best is kept. True labels, if given, are used for scores
-    only. Of a file that is read in blocks (see --memory) up to 20,000 random samples are clustered, and the
-    others join them.
+    on the neighbour graph and by silhouette, and the best is chosen. True labels, if given, are used for
+    scores only. Of a file that is read in blocks (see --memory) up to 20,000 random samples are clustered,
+    and the others join them.
     """
     with interruptible():
-        from lognmf.cli import show
-        from lognmf.cli.bars import shown
-        from lognmf.cli.folder import check_folder
-        from lognmf.cli.large import of_all_samples
-        from lognmf.cli.read import reading
-        from lognmf.cli.write import Run, summarize, write_results
-        from lognmf.clusterer import AUTO, NMFClustering
+        from lognmf import NMFClustering
+        from lognmf.cli import results, screen
+        from lognmf.cli.prepare import explained, load, load_in_blocks, needs_memory
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, FloatingPointError, MemoryError):
             options.check_seed(seed)
-            if model.lower() not in _NAMES:
-                msg = f"--model must be one of {options.MODEL_NAMES}; got {model!r}."
-                raise ValueError(msg)
+            estimator = options.model_class(model)()
             clusterer = NMFClustering(
                 int(clusters) if clusters.isdecimal() else clusters,  # type: ignore[arg-type]
-                model=_NAMES[model.lower()],
+                model=MODEL_NAMES[model.lower()],
                 n_neighbors=n_neighbors,
                 random_state=seed,
             )
             clusterer.check_parameters()
-            folder = check_folder(out or options.default_folder(file, "clusters"), force=force)
-            in_blocks, data, source, scaled = _loaded(file, reading(context), memory, clusterer)
+            folder = results.check_folder(out or options.default_folder(file, "clusters"), force=force)
+            large = load_in_blocks(file, context.params)
+            if large is not None and hasattr(estimator, "outliers"):  # outliers of some samples only
+                option_given = f"--model {model}"
+                raise needs_memory(option_given, file)
+            data, source, preparation, kind = large or load(file, context.params)
             n, p = data.X.shape
             typer.echo(f"{data.name}: {n} samples of {p} features", err=True)
-            asked: dict[str, Any] = {"clusterer": clusterer.get_params(deep=False)}
-            with shown(console):
+            with explained(file, data, [estimator]), screen.progress(console):
                 clusterer.fit(data.X)
-            fitted = of_all_samples(clusterer, data.X) if in_blocks else clusterer.model_
+            fitted = _of_all_samples(clusterer, data.X) if kind else clusterer.model_
         with worded(OSError), console.status("drawing and writing"):
-            asked |= {
-                "seed": seed,
-                "normalize": normalize,
-                "scale_features": scale_features,
-                "labels": labels,
-                "index": index,
-                "image_shape": data.image_shape,
-            }
-            asked["clusters"] = clusterer.n_clusters_
-            if clusters == AUTO:
-                asked["number"] = show.GUESSED
+            names = ("seed", "normalize", "scale_features", "labels", "index")
+            settings: dict[str, Any] = {name: context.params[name] for name in names}
+            settings |= {"clusterer": clusterer.get_params(deep=False), "image_shape": data.image_shape}
+            settings["clusters"] = clusterer.n_clusters_
+            if clusters == "auto":
+                settings["number"] = screen.GUESSED
             call = context.obj
-            more: Any = {"tried": clusterer.rows_, "known": clusterer._known, "seconds": call.seconds}
-            if clusterer.sample_ is not None:
-                more["sampled"] = len(clusterer.sample_)
-            run = Run(data, fitted, clusterer.labels_, asked, source, call.command, scaled, **more)
-            write_results(folder, run, force=force, kind=Path(file).suffix.lower() if in_blocks else "")
-    Console().print(show.candidates(clusterer.rows_), "")
-    Console().print(show.clusters(summarize(run)["results"], number=asked.get("number")))
+            run = results.Run(
+                data,
+                fitted,
+                clusterer.labels_,
+                settings,
+                source,
+                call.command,
+                options.typed(context),
+                preparation,
+                clusterer=clusterer,
+                kind=kind,
+                seconds=call.seconds,
+            )
+            results.write_results(folder, run, force=force)
+    Console().print(screen.candidates(clusterer.rows_), "")
+    Console().print(screen.clusters(results.summarize(run)["results"], number=settings.get("number")))
     if data.feature_names is not None:
-        Console(markup=False, highlight=False).print(
-            "", show.parts(clusterer.model_, data.feature_names), sep="\n"
-        )
-    typer.echo(show.where(folder))
+        parts = screen.parts(clusterer.model_, data.feature_names)
+        Console(markup=False, highlight=False).print("", parts, sep="\n")
+    typer.echo(screen.where(folder))
 
 
-def _loaded(file: str, given: Reading, memory: str | None, clusterer: NMFClustering) -> tuple[Any, ...]:
-    """Whether the data are read in blocks; data, source and preparation."""
-    from lognmf.cli.large import load_in_blocks, memory_in_bytes, needs_memory
-    from lognmf.cli.read import load
+def _of_all_samples(clusterer: Any, X: Any) -> Any:
+    """The clusterer's model, which was fitted to some samples, with the codes and the error of all."""
+    from lognmf.cli.results import squared_errors
 
-    estimator = clusterer._estimator()
-    large = load_in_blocks(file, given, memory_in_bytes(memory))
-    if large is None:
-        return False, *load(file, given, [estimator])
-    if hasattr(estimator, "outliers"):  # they are those of a fit, which is of some samples only
-        asked_for = f"--model {clusterer.model.lower()}"
-        raise needs_memory(asked_for, file)
-    return True, *large
+    model, squares = copy.copy(clusterer.model_), 0.0
+    model.embedding_, model.graph_ = clusterer.embedding_, None
+    for rows in X.places:
+        squares += float(squared_errors(X.read(rows), model.embedding_[rows], model.components_).sum())
+    model.reconstruction_err_ = math.sqrt(squares)
+    return model

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 
+from lognmf import MODELS
 from lognmf.cli import options
-from lognmf.cli.help import option
-from lognmf.cli.options import interruptible, worded
-from lognmf.models import MODELS
-from lognmf.parameters import check_integer
-
-if TYPE_CHECKING:
-    from lognmf.comparison import Row
-    from lognmf.datasets import Dataset
+from lognmf.cli.options import MODEL_NAMES, interruptible, option, worded
+from lognmf.progress import Listener, listening
 
 
 def compare(
@@ -31,7 +25,9 @@ def compare(
     clusters: options.Clusters = None,
     models: Annotated[
         str | None,
-        option("Methods", metavar="NAME,NAME,…", help=f"Some of {options.MODEL_NAMES}.", show_default="all"),
+        option(
+            "Methods", metavar="NAME,NAME,…", help=f"Some of {', '.join(MODEL_NAMES)}.", show_default="all"
+        ),
     ] = None,
     references: Annotated[
         bool,
@@ -58,10 +54,7 @@ def compare(
     normalize: options.Scale = True,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
-    out: Annotated[
-        Path | None,
-        option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-compare"),
-    ] = None,
+    out: Annotated[Path | None, options.out_folder("DATA-compare")] = None,
     force: options.Force = False,
 ) -> None:
     """Fit all models to a data matrix and rank them.
@@ -72,81 +65,73 @@ def compare(
     sparseness. error: the norm of X − VUᵀ. seconds: from the data to the clusters.
     """
     with interruptible():
-        from lognmf import comparison
-        from lognmf.cli import show
-        from lognmf.cli.folder import check_folder
-        from lognmf.cli.read import load, reading
-        from lognmf.cli.write import Comparison, write_comparison
+        import lognmf
+        from lognmf.cli import results, screen
+        from lognmf.cli.prepare import explained, load
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, MemoryError):
             options.check_seed(seed)
-            check_integer("seeds", seeds, 1)
-            names = comparison.model_names(None if models is None else [m.strip() for m in models.split(",")])
-            folder = check_folder(out or options.default_folder(file, "compare"), force=force)
-            candidates = (MODELS[name]() for name in names)
-            data, source, _ = load(file, reading(context), candidates)
-            k = _parts(components, data)
-            n_clusters = k if clusters is None else clusters
-            settings = {
+            if seeds < 1:
+                msg = f"--seeds must be an integer >= 1; got {seeds}."
+                raise ValueError(msg)
+            names = _names(models)
+            folder = results.check_folder(out or options.default_folder(file, "compare"), force=force)
+            data, source, _, _ = load(file, context.params)
+            if components is None and data.y is None:
+                msg = f"{data.name} has no labels, so the number of parts is not known: give -k or --labels."
+                raise ValueError(msg)
+            k = len(np.unique(np.asarray(data.y))) if components is None else components
+            settings: dict[str, Any] = {
                 "n_components": k,
-                "n_clusters": n_clusters,
+                "n_clusters": k if clusters is None else clusters,
                 "n_neighbors": 5,
                 "init": None if init == "own" else init,
                 "seeds": list(range(seed, seed + seeds)),
                 "references": references,
             }
-            given = {"n_init": restarts, "max_iter": max_iter}
-            given = {name: value for name, value in given.items() if value is not None}
-            rows, fitted = _compare(data, names, {**settings, **given}, console)
+            more: dict[str, Any] = {"n_init": restarts, "max_iter": max_iter}
+            more = {name: value for name, value in more.items() if value is not None}
+            models_shown = Models()
+            screen.announce(data, k)
+            with explained(file, data, [MODELS[name]() for name in names]), screen.progress(console):
+                with listening(models_shown):
+                    rows = lognmf.compare(data.X, y=data.y, models=names, **settings, **more)
+                failed = [row for row in rows if row.model in names and row.error is not None]
+                if len(failed) == len(names):
+                    msg = f"No model could be fitted. {failed[0].model}: {failed[0].error}"
+                    raise ValueError(msg)
         with worded(OSError), console.status("drawing and writing"):
-            asked = {
-                **settings,
-                "normalize": normalize,
-                "scale_features": scale_features,
-                "labels": labels,
-                "image_shape": data.image_shape,
-            }
+            asked = settings | {"image_shape": data.image_shape}
+            asked |= {name: context.params[name] for name in ("normalize", "scale_features", "labels")}
             call = context.obj
-            done = Comparison(data, rows, fitted, asked, source, call.command, seconds=call.seconds)
-            write_comparison(folder, done, force=force)
-    Console().print(show.ranking(rows))
-    for note in show.notes(rows, n_clusters):
+            done = results.Comparison(
+                data, rows, models_shown.fitted, asked, source, call.command, seconds=call.seconds
+            )
+            results.write_comparison(folder, done, force=force)
+    Console().print(screen.ranking(rows))
+    for note in screen.notes(rows, settings["n_clusters"]):
         typer.echo(note)
-    typer.echo(show.where(folder))
+    typer.echo(screen.where(folder))
 
 
-def _parts(components: int | None, data: Dataset) -> int:
-    """Number of parts: as given, or one per class."""
-    if components is not None:
-        return components
-    if data.y is None:
-        msg = f"The number of parts is not known, because {data.name} has no labels: give -k or --labels."
+class Models(Listener):
+    """The models that were fitted from the first seed, by name."""
+
+    def __init__(self) -> None:
+        self.fitted: dict[str, Any] = {}
+
+    def move(self, stage: Any) -> None:
+        """Take the model that a method has fitted."""
+        if stage.result is not None:
+            self.fitted.setdefault(stage.note, stage.result)
+
+
+def _names(models: str | None) -> list[str]:
+    """The paper's names of the models that the user lists, all by default."""
+    given = list(MODEL_NAMES) if models is None else [name.strip().lower() for name in models.split(",")]
+    unknown = [name for name in given if name not in MODEL_NAMES]
+    if unknown:
+        msg = f"--models must be some of {', '.join(MODEL_NAMES)}, separated by commas; got {unknown[0]!r}."
         raise ValueError(msg)
-    return len(np.unique(data.y))
-
-
-def _compare(
-    data: Dataset, names: Sequence[str], settings: Mapping[str, Any], console: Console
-) -> tuple[list[Row], dict[str, Any]]:
-    """The rows, best first, and the models of the first seed by name; refused if none could be fitted."""
-    from lognmf import comparison
-    from lognmf.cli.bars import shown
-    from lognmf.cli.show import announce
-    from lognmf.progress import Listener, listening
-
-    fitted: dict[str, Any] = {}
-
-    class Keep(Listener):
-        def move(self, stage: Any) -> None:
-            if stage.result is not None:
-                fitted.setdefault(stage.note, stage.result)
-
-    announce(data, settings["n_components"])
-    with shown(console), listening(Keep()):
-        rows = comparison.compare(data.X, y=data.y, models=names, **settings)
-    failed = [row for row in rows if row.model in names and row.error is not None]
-    if len(failed) == len(names):
-        msg = f"No model could be fitted. {failed[0].model}: {failed[0].error}"
-        raise ValueError(msg)
-    return rows, fitted
+    return list(dict.fromkeys(MODEL_NAMES[name] for name in given))

@@ -11,28 +11,14 @@ from rich.table import Table as RichTable
 
 from lognmf import datasets
 from lognmf.cli import options
-from lognmf.cli.help import HelpfulCommand, option
-from lognmf.cli.options import interruptible, worded
-from lognmf.cli.plot import FIGURES
+from lognmf.cli.options import argument, interruptible, option, worded
+from lognmf.cli.plot import picture, save_picture
 from lognmf.datasets import places
 from lognmf.datasets.registry import Entry, find
 from lognmf.files import fingerprint
-from lognmf.reading import printable
 
 _OTHER_HASH = "the file here has another one: replace it"
-Name = Annotated[
-    str, typer.Argument(rich_help_panel="Data", metavar="NAME", help=f"One of {', '.join(datasets.NAMES)}.")
-]
-
-
-def app() -> typer.Typer:
-    """The commands below ``lognmf data``."""
-    about = "List, describe, download or draw data sets."
-    commands = typer.Typer(no_args_is_help=True, help=about, rich_markup_mode=None)
-    commands.command("list", cls=HelpfulCommand)(list_sets)
-    for command in (info, fetch, show):
-        commands.command(cls=HelpfulCommand)(command)
-    return commands
+Name = Annotated[str, argument("Data", "NAME", f"One of {', '.join(datasets.NAMES)}.")]
 
 
 def list_sets() -> None:
@@ -64,12 +50,7 @@ def info(name: Name) -> None:
 def fetch(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            rich_help_panel="Data",
-            metavar="NAME…",
-            help="Data sets.",
-            show_default="all that may be downloaded",
-        ),
+        argument("Data", "NAME…", "Data sets.", show_default="all that may be downloaded"),
     ] = None,
     to: Annotated[
         Path | None, option("Data", metavar="DIR", help="Data folder.", show_default="the cache")
@@ -102,22 +83,17 @@ def show(
     transpose: options.Transpose = False,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
-    force: Annotated[bool, option("Results", "--force", help="Replace an existing picture.")] = False,
+    force: options.ForceFile = False,
 ) -> None:
     """Draw samples of each class."""
     with interruptible(), worded(ValueError, OSError, MemoryError):
         import numpy as np
         import scipy.sparse as sp
 
-        from lognmf import plots
-        from lognmf.cli.read import read, reading
-        from lognmf.files import check_new, new_file
+        from lognmf import io, plots
 
-        target = check_new(out or f"{Path(data).resolve().stem}-samples.png", force=force)
-        if target.suffix.lower() not in FIGURES:
-            msg = f"--out must end in .png, .pdf or .svg; got {target.name}."
-            raise ValueError(msg)
-        drawn = read(data, reading(context))
+        target = picture(out or f"{options.stem(data)}-samples.png", force=force)
+        drawn = io.read(data, options.request(context.params))
         words, y = (None, None) if drawn.y is None else np.unique(drawn.y, return_inverse=True)
         names = drawn.class_names or words
         figure = plots.samples(
@@ -129,16 +105,15 @@ def show(
             per_class=per_class,
             title=drawn.title,
         )
-        with new_file(target, force=force) as fresh:
-            figure.savefig(fresh)
-    typer.echo(f"The picture is in {printable(str(target))}")
+        save_picture(figure, target, force=force)
 
 
 def _free() -> list[Entry]:
     """Data sets that may be downloaded; the others are named on the screen."""
     closed = [entry.name for entry in datasets.REGISTRY.values() if entry.ask]
     typer.echo(
-        f"Left out, as their owners must be asked: {', '.join(closed)} (see lognmf data info NAME)", err=True
+        f"Skipped (the owners' permission is required): {', '.join(closed)}; see lognmf data info NAME",
+        err=True,
     )
     return [entry for entry in datasets.REGISTRY.values() if not entry.ask]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,26 +13,32 @@ import typer
 from rich.console import Console
 
 from lognmf.cli import options
-from lognmf.cli.help import option
-from lognmf.cli.options import OPTIONS, interruptible, worded
+from lognmf.cli.main import Stopped
+from lognmf.cli.options import MODEL_NAMES, interruptible, option, option_of, worded
 from lognmf.core.solvers import SOLVERS
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
-from lognmf.models import MODELS
+from lognmf.grid.store import OtherRunError, stored_entries
+from lognmf.grid.tune import default_grid
+from lognmf.progress import say
+from lognmf.reading import printable
 
 if TYPE_CHECKING:
-    from lognmf.cli.write import Run
-    from lognmf.grid.components import ComponentChoice
+    from lognmf.cli.results import Run
     from lognmf.grid.tune import Tuned
 
-_MODELS = {name.lower(): model for name, model in MODELS.items()}
-_PARAMETERS = OPTIONS.keys() & {name for model in MODELS.values() for name in model().get_params()}
-_STARTS = dict.fromkeys(start for model in MODELS.values() for start in model.spec.starts)
+_PARAMETERS = options.TRANSLATED & {
+    name for model in MODEL_NAMES for name in options.model_class(model)().get_params()
+}
+_STARTS = dict.fromkeys(start for model in MODEL_NAMES for start in options.model_class(model).spec.starts)
 
 _MOST_AUTO = 30
 """The largest number of parts that -k auto tries."""
 
 _TUNING_SEEDS = 3
 """Seeds of each setting that --tune tries, unless --restarts is given."""
+
+_PATIENCE = 20
+"""Seconds to wait for a scheduler, and for its first worker."""
 
 
 def fit(
@@ -42,14 +50,13 @@ def fit(
             "Model",
             "--components",
             "-k",
-            "--k",
             metavar="K|A:B|auto",
             help="Number of parts. From a range such as 5:30, or with auto from 2 to "
             f"{_MOST_AUTO}, one is chosen without labels.",
         ),
     ],
     clusters: options.Clusters = None,
-    model: Annotated[str, option("Model", help=f"One of {options.MODEL_NAMES}.")] = "rls-nmf",
+    model: Annotated[str, option("Model", help=f"One of {', '.join(MODEL_NAMES)}.")] = "rls-nmf",
     alpha: Annotated[float | None, option("Model", help="Weight of the sparsity of the parts.")] = None,
     beta: Annotated[float | None, option("Model", help="Weight of the sparsity of the codes.")] = None,
     gamma: Annotated[float | None, option("Model", help="Weight of the outlier part.")] = None,
@@ -72,8 +79,8 @@ def fit(
         str | None,
         option(
             "Fit",
-            help=f"One of {', '.join(SOLVERS)}. mu makes multiplicative updates; cd is coordinate descent, "
-            "which gives exact zeros.",
+            help=f"One of {', '.join(SOLVERS)}: multiplicative updates, or coordinate descent, which gives "
+            "exact zeros.",
         ),
     ] = None,
     unit_components: Annotated[
@@ -112,93 +119,97 @@ def fit(
             help="Fit on the workers of a Dask scheduler, such as tcp://host:8786; they read the file.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        option("Results", metavar="DIR", help="Result folder.", show_default="results/DATA-MODEL"),
-    ] = None,
+    out: Annotated[Path | None, options.out_folder("DATA-MODEL")] = None,
     force: options.Force = False,
 ) -> None:
     """Factorise a data matrix and write a result folder.
 
     The folder has parts, codes, clusters of the samples, pictures and the model. Options that are not
-    given keep the model's defaults. --tune chooses the weights that are not given. Without --init it uses
-    the spectral initialisation where the model has it; with that initialisation it also chooses the
-    number of iterations, unless --max-iter is given.
+    given have the model's defaults. --tune chooses the weights that are not given. It uses the spectral
+    initialisation if the model has it and --init is not given; with that initialisation it also chooses
+    the number of iterations, unless --max-iter is given.
 
-    A fit in blocks of rows is kept in the folder DIR.checkpoint while it runs: after an interruption the
-    same command goes on from there.
+    A fit in blocks of rows saves its progress in the folder DIR.checkpoint: after an interruption the
+    same command continues from there.
     """
-    asked = {name: value for name, value in context.params.items() if name in _PARAMETERS}
-    given = {name: value for name, value in asked.items() if value is not None} | {"random_state": seed}
-    name = model.lower()
-    settings: dict[str, Any] = {"model": name, "seed": seed, "normalize": normalize, "labels": labels}
-    settings |= {"index": index, "scale_features": scale_features}
     with interruptible():
-        from lognmf.cli import show
-        from lognmf.cli.bars import shown
-        from lognmf.cli.folder import check_folder
-        from lognmf.cli.large import fit_large, load_in_blocks, memory_in_bytes, needs_memory
-        from lognmf.cli.read import load, reading
-        from lognmf.cli.unfinished import finished
-        from lognmf.cli.write import Run, write_results
+        from lognmf.cli import results, screen
+        from lognmf.cli.prepare import explained, load, load_in_blocks, needs_memory
         from lognmf.clustering import cluster, numbered_by_parts
 
         console = Console(stderr=True)
         with worded(ValueError, OSError, FloatingPointError, MemoryError):
             ks = _numbers(components)
-            estimator, tuned = _estimator(name, given | {"n_components": ks[0]}), None
-            grid = _grid(estimator, name, given) if tune else None
-            folder = check_folder(out or options.default_folder(file, name), force=force)
-            most, apart = memory_in_bytes(memory), scheduler is not None
-            large = load_in_blocks(file, reading(context), most, always=apart)
+            given = {name: context.params.get(name) for name in _PARAMETERS}
+            given = {name: value for name, value in given.items() if value is not None}
+            given["random_state"] = seed
+            estimator, tuned = _estimator(model.lower(), given | {"n_components": ks[0]}), None
+            grid = _grid(estimator, model.lower(), given) if tune else None
+            folder = results.check_folder(out or options.default_folder(file, model.lower()), force=force)
+            large = load_in_blocks(file, context.params, always=scheduler is not None)
             if large is not None and (len(ks) > 1 or tune or not estimator.spec.blocks):
-                asked_for = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {name}"
-                raise needs_memory(asked_for, file)
-            data, source, scaled = large or load(file, reading(context), [estimator])
-            if len(ks) > 1:
-                choice = _choose(components, ks, data.X, seed, console)
-                estimator.set_params(n_components=choice.best)
-                settings |= {"components": components, "reason": choice.reason}
-            n_clusters = settings["clusters"] = estimator.n_components if clusters is None else clusters
-            _check_clusters(n_clusters, data.X.shape[0])
-            show.announce(data, estimator.n_components)
-            checkpoint = None if large is None else folder.with_name(f"{folder.name}.checkpoint")
-            if grid is None:
-                with shown(console):
-                    if checkpoint is None:
-                        estimator.fit(data.X)
-                    else:
-                        fit_large(estimator, data.X, checkpoint, scheduler)
+                option_given = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {model}"
+                raise needs_memory(option_given, file)
+            data, source, preparation, kind = large or load(file, context.params)
+            names = ("normalize", "labels", "index", "scale_features")
+            settings = {"model": model.lower(), "seed": seed, "image_shape": data.image_shape}
+            settings |= {name: context.params[name] for name in names}
+            checkpoint = folder.with_name(f"{folder.name}.checkpoint")
+            with explained(file, data, [estimator]), screen.progress(console):
+                if len(ks) > 1:
+                    choice = _choose(components, ks, data.X, seed)
+                    estimator.set_params(n_components=choice.best)
+                    settings |= {"components": components, "reason": choice.reason}
+                n_clusters = estimator.n_components if clusters is None else clusters
+                settings["clusters"] = n_clusters
+                _check_clusters(n_clusters, data.X.shape[0])
+                screen.announce(data, estimator.n_components)
+                if grid is not None:
+                    tuned = _tune(estimator, grid, data.X, given, n_clusters, folder)
+                    estimator = tuned.model
+                elif kind:
+                    _fit_large(estimator, data.X, checkpoint, scheduler)
+                else:
+                    estimator.fit(data.X)
+            if tuned is None:
                 V = estimator.embedding_
                 groups = numbered_by_parts(cluster(V, n_clusters, random_state=seed), V)
             else:
-                tuned = _tune(estimator, grid, data.X, given, n_clusters, folder, console)
-                estimator, groups = tuned.model, tuned.labels
+                groups = tuned.labels
         with worded(OSError), console.status("drawing and writing"):
-            settings["image_shape"] = data.image_shape
             call = context.obj
-            waited = {"seconds": call.seconds}
-            run = Run(data, estimator, groups, settings, source, call.command, scaled, tuned, **waited)
-            write_results(folder, run, force=force, kind="" if large is None else Path(file).suffix.lower())
-            finished(folder)
-            if checkpoint is not None:
-                shutil.rmtree(checkpoint, ignore_errors=True)
-    _tell(run, folder)
+            run = results.Run(
+                data,
+                estimator,
+                groups,
+                settings,
+                source,
+                call.command,
+                options.typed(context),
+                preparation,
+                tuned,
+                kind=kind,
+                seconds=call.seconds,
+            )
+            results.write_results(folder, run, force=force)
+            _store(folder).unlink(missing_ok=True)
+            shutil.rmtree(checkpoint, ignore_errors=True)
+    _print(run, folder)
 
 
-def _tell(run: Run, folder: Path) -> None:
-    """Print what was found, and where it is."""
-    from lognmf.cli import show
-    from lognmf.cli.write import summarize
+def _print(run: Run, folder: Path) -> None:
+    """Print the results, and where they are."""
+    from lognmf.cli import screen
+    from lognmf.cli.results import summarize
 
     if run.tuning is not None:
-        typer.echo(show.choice(run.tuning))
-        Console().print(show.tried(run.tuning), "")
-    Console().print(show.results(summarize(run)["results"]))
+        typer.echo(screen.choice(run.tuning))
+        Console().print(screen.tried(run.tuning), "")
+    Console().print(screen.results(summarize(run)["results"]))
     names = run.data.feature_names
     if names is not None:
-        Console(markup=False, highlight=False).print("", show.parts(run.model, names), sep="\n")
-    typer.echo(show.where(folder))
+        Console(markup=False, highlight=False).print("", screen.parts(run.model, names), sep="\n")
+    typer.echo(screen.where(folder))
 
 
 def _numbers(components: str) -> range:
@@ -216,35 +227,31 @@ def _numbers(components: str) -> range:
     return ks
 
 
-def _choose(components: str, ks: range, X: Any, seed: int, console: Console) -> ComponentChoice:
-    """Choose the number of parts, with a progress bar, and say why."""
-    from lognmf.cli.bars import shown
-    from lognmf.grid.components import choose_components
+def _choose(components: str, ks: range, X: Any, seed: int) -> Any:
+    """Choose the number of parts, and say why."""
+    from lognmf import choose_components
 
     if components == "auto":
         ks = range(ks[0], min(ks[-1], *X.shape) + 1)
-    with shown(console):
-        choice = choose_components(X, ks, random_state=seed)
-    typer.echo(choice.reason, err=True)
+    choice = choose_components(X, ks, random_state=seed)
+    say(choice.reason)
     return choice
 
 
 def _estimator(name: str, given: Mapping[str, Any]) -> Any:
     """The model called ``name`` with the parameters that the user gave, checked."""
-    if name not in _MODELS:
-        msg = f"--model must be one of {options.MODEL_NAMES}; got {name!r}."
-        raise ValueError(msg)
-    accepted = _MODELS[name]().get_params()
+    model = options.model_class(name)
+    accepted = model().get_params()
     for parameter in given:
         if parameter not in accepted:
-            takes = ", ".join(option for key, option in OPTIONS.items() if key in accepted)
+            takes = ", ".join(option_of(key) for key in accepted if key in _PARAMETERS)
             msg = (
-                f"{OPTIONS[parameter]} does nothing for {name}, which takes {takes}: "
+                f"{option_of(parameter)} does nothing for {name}, which takes {takes}: "
                 "leave it out, or choose another --model."
             )
             raise ValueError(msg)
     options.check_seed(given["random_state"])
-    estimator = _MODELS[name](**given)
+    estimator = model(**given)
     estimator.check_parameters()
     return estimator
 
@@ -258,10 +265,11 @@ def _check_clusters(n_clusters: int, n_samples: int) -> None:
         raise ValueError(msg)
 
 
-def _grid(estimator: Any, name: str, given: Mapping[str, Any]) -> Mapping[str, Sequence[float]]:
-    """The values to try of parameters that the user did not give; the start is spectral where possible."""
-    from lognmf.grid.tune import default_grid
+# Weights -----------------------------------------------------------------------------------
 
+
+def _grid(estimator: Any, name: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values to try of parameters that the user did not give; the start is spectral where possible."""
     if "init" not in given and "spectral" in estimator.spec.starts:
         estimator.set_params(init="spectral")
     grid = default_grid(estimator, fixed=given)
@@ -272,25 +280,91 @@ def _grid(estimator: Any, name: str, given: Mapping[str, Any]) -> Mapping[str, S
 
 
 def _tune(
-    estimator: Any,
-    grid: Mapping[str, Sequence[Any]],
-    X: Any,
-    given: Mapping[str, Any],
-    n_clusters: int,
-    folder: Path,
-    console: Console,
+    estimator: Any, grid: Mapping[str, Any], X: Any, given: Mapping[str, Any], n_clusters: int, folder: Path
 ) -> Tuned:
-    """Tune the model on X, with a progress bar; ``n_init`` seeds are used, from ``random_state`` on."""
-    from lognmf.cli.bars import shown
-    from lognmf.cli.unfinished import resumed
-    from lognmf.grid.tune import default_grid, tune
+    """Tune the model on X; ``n_init`` seeds are used, from ``random_state`` on."""
+    from lognmf import tune
 
     seeds = [(given["random_state"] + i) % 2**32 for i in range(given.get("n_init", _TUNING_SEEDS))]
-    # As tune does by default: of the whole grid only the best third of the weights is fitted to the end.
+    # Without a grid of its own, tune fits only the best third of the weights to the end.
     tried = None if grid == default_grid(estimator) else grid
-    options: Any = {"model": estimator, "grid": tried, "n_clusters": n_clusters, "seeds": seeds}
-    with shown(console):
-        return resumed(
-            folder,
-            lambda store: tune(X, estimator.n_components, init=estimator.init, store=store, **options),
+    more: Any = {"model": estimator, "grid": tried, "n_clusters": n_clusters, "seeds": seeds}
+    return _resumed(
+        folder, lambda store: tune(X, estimator.n_components, init=estimator.init, store=store, **more)
+    )
+
+
+def _resumed(folder: Path, work: Callable[[Path], Tuned]) -> Tuned:
+    """``work(store)``, which saves finished fits in a file next to ``folder`` and resumes from it.
+
+    Fits of other data or settings are deleted.
+    """
+    store = _store(folder)
+    where = printable(str(store))
+    store.parent.mkdir(parents=True, exist_ok=True)
+    if store.exists():
+        say(f"Resuming from {where}")
+    try:
+        try:
+            return work(store)
+        except OtherRunError:
+            say(f"{where} holds fits of other data or settings: starting again")
+            store.unlink()
+            return work(store)
+    except (KeyboardInterrupt, Stopped) as stop:
+        saved = stored_entries(store) if store.exists() else 0
+        if not saved:
+            store.unlink(missing_ok=True)
+            raise
+        typer.echo(
+            f"interrupted; {saved} fits are saved in {where}: run the command again to resume", err=True
         )
+        raise typer.Exit(128 + next(iter(stop.args), signal.SIGINT)) from None
+
+
+def _store(folder: Path) -> Path:
+    """The file with the fits of an interrupted command."""
+    return folder.with_name(f"{folder.name}.unfinished.db")
+
+
+# Data in blocks ------------------------------------------------------------------------------
+
+
+def _fit_large(estimator: Any, X: Any, checkpoint: Path, scheduler: str | None) -> None:
+    """Fit to data in blocks, here or on the workers of a scheduler; the fitted arrays end up here."""
+    with interruptible(f"interrupted; the same command continues from {checkpoint}"):
+        if scheduler is None:
+            estimator.fit(X, checkpoint=checkpoint)
+            return
+        from lognmf.sources import on_workers
+
+        with _client(scheduler) as client:
+            estimator.fit(on_workers(X, client=client), checkpoint=checkpoint)
+            for name, value in vars(estimator).items():
+                if hasattr(value, "dask"):
+                    setattr(estimator, name, value.compute())
+
+
+@contextmanager
+def _client(scheduler: str) -> Iterator[Any]:
+    """A connection to a running scheduler that has workers."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        msg = '--scheduler needs Dask: run pip install "lognmf[dask]".'
+        raise ValueError(msg) from error
+    try:
+        client = Client(scheduler, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        msg = (
+            f"--scheduler: there is no Dask scheduler at {scheduler}: start one with dask scheduler, which "
+            "shows its address."
+        )
+        raise ValueError(msg) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError as error:
+            msg = f"--scheduler: {scheduler} has no workers: start some with dask worker {scheduler}."
+            raise ValueError(msg) from error
+        yield client

@@ -10,20 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lognmf.cli import options
-from lognmf.cli.apply import clusters
-from lognmf.cli.folder import MODEL, PREPARATION, read_summary
-from lognmf.cli.formats import parsing
-from lognmf.cli.help import option
-from lognmf.cli.options import interruptible, worded
+from lognmf.cli.options import argument, interruptible, option, worded
+from lognmf.cli.results import MODEL, PREPARATION, load_labels, read_summary
 from lognmf.files import check_new, new_file
+from lognmf.io import parsing
 from lognmf.parameters import check_choice
 from lognmf.reading import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-FIGURES = (".png", ".pdf", ".svg")
-"""Endings of pictures."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class Saved:
     @property
     def model(self) -> Any:
         """The fitted model."""
-        from lognmf.persistence import load_model
+        from lognmf import load_model
 
         file = self.path / MODEL if self.path.is_dir() else self.path
         if self.path.is_dir() and not file.is_file():
@@ -56,7 +51,7 @@ class Saved:
 def _parts(saved: Saved) -> Figure:
     """The parts."""
     from lognmf import plots
-    from lognmf.cli.scaling import Preparation
+    from lognmf.cli.prepare import Preparation
 
     model, file = saved.model, saved.path / PREPARATION
     names = Preparation.load(file).feature_names if file.is_file() else None
@@ -68,7 +63,7 @@ def _codes(saved: Saved) -> Figure:
     """The codes of the samples, by their clusters where these are known."""
     from lognmf import plots
 
-    return plots.codes(saved.model, clusters(saved.path) if saved.path.is_dir() else None)
+    return plots.codes(saved.model, load_labels(saved.path) if saved.path.is_dir() else None)
 
 
 def _convergence(saved: Saved) -> Figure:
@@ -120,10 +115,8 @@ DRAWN: dict[str, Callable[[Saved], Figure]] = {
 def plot(
     source: Annotated[
         Path,
-        typer.Argument(
-            rich_help_panel="Data",
-            metavar="MODEL",
-            help="A model file (npz), or the result folder of lognmf fit, cluster or compare.",
+        argument(
+            "Data", "MODEL", "A model file (npz), or the result folder of lognmf fit, cluster or compare."
         ),
     ],
     image_shape: options.ImageShape = None,
@@ -139,7 +132,7 @@ def plot(
         Path | None,
         option("Results", metavar="FILE", help="A png, pdf or svg file.", show_default="MODEL-WHAT.png"),
     ] = None,
-    force: Annotated[bool, option("Results", "--force", help="Replace an existing picture.")] = False,
+    force: options.ForceFile = False,
 ) -> None:
     """Draw a saved model or a result folder.
 
@@ -147,20 +140,28 @@ def plot(
     the clusters of the result folder.
     """
     with interruptible(), worded(ValueError, OSError, MemoryError):
-        from lognmf.cli.read import size_of
-
         if not source.exists():
             msg = f"There is no {source}: give a model file or a result folder."
             raise ValueError(msg)
-        saved = Saved(source, size_of("--image-shape", image_shape))
+        saved = Saved(source, options.size("--image-shape", image_shape))
         if what is None:
             what = "comparison" if isinstance(saved.summary.get("results"), list) else "parts"
         check_choice("what", what, DRAWN)
-        target = check_new(out or f"{source.resolve().stem}-{what}.png", force=force)
-        if target.suffix.lower() not in FIGURES:
-            msg = f"--out must end in .png, .pdf or .svg; got {target.name}."
-            raise ValueError(msg)
-        figure = DRAWN[what](saved)
-        with new_file(target, force=force) as fresh:
-            figure.savefig(fresh)
+        target = picture(out or f"{source.resolve().stem}-{what}.png", force=force)
+        save_picture(DRAWN[what](saved), target, force=force)
+
+
+def picture(path: str | Path, *, force: bool) -> Path:
+    """The file for a picture, checked."""
+    target = check_new(path, force=force)
+    if target.suffix.lower() not in (".png", ".pdf", ".svg"):
+        msg = f"--out must end in .png, .pdf or .svg; got {target.name}."
+        raise ValueError(msg)
+    return target
+
+
+def save_picture(figure: Figure, target: Path, *, force: bool) -> None:
+    """Write a picture and say where it is."""
+    with new_file(target, force=force) as fresh:
+        figure.savefig(fresh)
     typer.echo(f"The picture is in {printable(str(target))}")

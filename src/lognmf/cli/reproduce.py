@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lognmf.cli.help import option
-from lognmf.cli.options import interruptible, worded
+from lognmf.cli.options import argument, interruptible, option, worded
 from lognmf.paper.run import EXECUTORS
 from lognmf.paper.spec import PRESETS
 from lognmf.paper.tables import DATASETS, FIGURES, TABLES
@@ -21,10 +20,10 @@ def reproduce(
     context: typer.Context,
     what: Annotated[
         list[str] | None,
-        typer.Argument(
-            rich_help_panel="Run",
-            metavar="WHAT…",
-            help=f"all, tables, figures, or some of {', '.join([*TABLES, *FIGURES])}.",
+        argument(
+            "Run",
+            "WHAT…",
+            f"all, tables, figures, or some of {', '.join([*TABLES, *FIGURES])}.",
             show_default="all",
         ),
     ] = None,
@@ -69,11 +68,11 @@ def reproduce(
     asked for other tables, the next run computes only what is missing. Parts can run on several
     machines and be merged.
     """
-    with interruptible(f"interrupted; what is done is kept in {out}: run the command again to go on"):
-        from lognmf.cli.bars import shown
+    with interruptible(f"interrupted; finished fits are saved in {out}: run the command again to continue"):
+        from lognmf.cli.screen import progress
         from lognmf.paper import reproduce as study
 
-        with worded(ValueError, OSError, MemoryError, ImportError), shown(Console(stderr=True)):
+        with worded(ValueError, OSError, MemoryError, ImportError), progress(Console(stderr=True)):
             report = study.reproduce(
                 what or ["all"],
                 out,

@@ -22,11 +22,11 @@ import numpy as np
 
 from lognmf.core.arrays import Array, like, namespace, to_numpy
 from lognmf.core.rule import Solution, State
+from lognmf.environment import code_version
 from lognmf.files import new_file
 from lognmf.models.identity import hash_of, key_of, plain
 from lognmf.models.on_workers import Remote, RemoteCodes
 from lognmf.reading import reason
-from lognmf.report.environment import code_version
 
 ABOUT = "about.json"
 """What the fits in a folder belong to."""

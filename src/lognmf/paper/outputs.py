@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lognmf.files import new_file
+from lognmf.files import new_file, write_csv
 from lognmf.paper.analyse import (
     METRICS,
     Finding,
@@ -124,10 +123,9 @@ def _write_tables(
 
 def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with the columns of the first one."""
-    with new_file(path, force=True) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    names = list(rows[0]) if rows else []
+    with new_file(path, force=True) as fresh:
+        write_csv(fresh, {name: [row[name] for row in rows] for name in names})
 
 
 def _finding(f: Finding) -> dict[str, Any]:

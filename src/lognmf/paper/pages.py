@@ -20,8 +20,7 @@ from lognmf.paper.analyse import (
 from lognmf.paper.methods import CONTESTANTS, METHODS, OTHERS, OURS
 from lognmf.paper.spec import PRESETS, Preset
 from lognmf.paper.tables import PaperFigure, PaperTable, Scope
-from lognmf.report import Cell, Figure, Highlight, Page, Section, Table
-from lognmf.report.methods import PAPER, spelled_out
+from lognmf.report import Cell, Figure, Highlight, Page, Section, Table, spelled_out
 
 
 def page(
@@ -49,7 +48,9 @@ def page(
     whole = scope.preset == PRESETS["paper"]
     title = "The paper, rebuilt" if whole else "The paper's experiments in short"
     how = "run again" if whole else "run with fewer settings and iterations than the paper's"
-    subtitle = f"The experiments of the paper on LS-NMF and RLS-NMF, {how}. {PAPER}"
+    subtitle = (
+        f"The experiments of the paper on LS-NMF and RLS-NMF, {how}. {spelled_out(['LS-NMF'])[0].reference}"
+    )
     named = spelled_out([*METHODS, *(r.name for r in label_free)])
     return Page(title, subtitle, tuple(sections), facts, tuple(_highlights(every)), named)
 

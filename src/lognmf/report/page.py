@@ -56,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A matplotlib figure with its heading: an SVG for each theme, or a PNG where that is very large."""
+    """A matplotlib figure with its heading: an SVG, or a PNG where that would be very large."""
 
     title: str
     caption: str
@@ -86,7 +86,7 @@ class Method:
 
     name: str  # as in the tables, whose rows of this name link here
     title: str
-    meaning: str
+    meaning: str = ""
     reference: str = ""
 
 

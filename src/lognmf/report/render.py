@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lognmf.files import new_file
-from lognmf.report.contrast import on_dark_paper
 from lognmf.report.page import Cell, Figure, Page, Table
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ def _anchors() -> Callable[[str], str]:
 
 
 def _image(figure: Drawing) -> dict[str, Any]:
-    """A figure as two SVGs, for light and dark paper; as one PNG if it is very large."""
+    """A figure as an SVG, or as a PNG if that would be very large; on dark paper drawings are inverted."""
     import matplotlib as mpl
 
     # Letters as paths, because a picture inside a page has no fonts; with the salt its names repeat.
@@ -154,19 +153,18 @@ def _image(figure: Drawing) -> dict[str, Any]:
         metadata = {"Date": None, "Creator": None}
         content = _saved(figure, "svg", dpi=dpi, transparent=True, metadata=metadata)
     content = re.sub(rb"(?<=base64,)[^\"]+", _smaller, content)
-    marks = len(content) - sum(map(len, re.findall(rb"base64,[^\"]*", content)))
-    if marks <= _LARGEST_DRAWING and len(content) <= _LARGEST_WITH_IMAGES:
-        kind, form = "drawing", "svg+xml"
-        pictures = {"light": content, "dark": on_dark_paper(content.decode()).encode()}
-    else:
-        kind, form = "photo", "png"
-        pictures = {"any": _saved(figure, "png", dpi=dpi, facecolor="white", metadata={"Software": None})}
-    uris = {
-        theme: f"data:image/{form};base64,{base64.b64encode(picture).decode()}"
-        for theme, picture in pictures.items()
-    }
+    images = re.findall(rb"base64,[^\"]*", content)
+    form = "svg+xml"
+    if len(content) - sum(map(len, images)) > _LARGEST_DRAWING or len(content) > _LARGEST_WITH_IMAGES:
+        content = _saved(figure, "png", dpi=dpi, facecolor="white", metadata={"Software": None})
+        form = "png"
     width, height = (round(inches * _PIXELS_PER_INCH) for inches in figure.get_size_inches())
-    return {"kind": kind, "uris": uris, "width": width, "height": height}
+    return {
+        "kind": "photo" if images or form == "png" else "drawing",
+        "uri": f"data:image/{form};base64,{base64.b64encode(content).decode()}",
+        "width": width,
+        "height": height,
+    }
 
 
 def _smaller(found: re.Match[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""Data of single cells, and other stores of arrays with names: AnnData, 10x Genomics, zarr."""
+"""Readers of single cells and of other stores of named arrays: AnnData, 10x Genomics, zarr."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.cli.formats.arrays import from_arrays, load_mtx
-from lognmf.cli.formats.shared import (
-    Asked,
+from lognmf.datasets import Dataset
+from lognmf.io.arrays import from_arrays, load_mtx
+from lognmf.io.request import (
+    Request,
     as_vector,
     check_labels_exist,
     dataset,
@@ -25,12 +26,10 @@ from lognmf.cli.formats.shared import (
     parsing,
     text_bytes,
 )
-from lognmf.datasets import Dataset
-from lognmf.reading import check_unpacked, most_bytes
-from lognmf.sources.hdf5_texts import check_texts
+from lognmf.reading import check_unpacked
 
 RAW = "raw"
-"""The layer that AnnData keeps apart from the others."""
+"""The name of the layer that AnnData stores separately from the others."""
 
 
 def is_tenx(folder: Path) -> bool:
@@ -43,12 +42,12 @@ def is_zarr(folder: Path) -> bool:
     return folder.is_dir() and any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
-def read_tenx_folder(folder: Path, asked: Asked) -> Dataset:
-    """Cells × genes from the matrix of genes × cells, with the names beside it."""
+def read_tenx_folder(folder: Path, request: Request) -> Dataset:
+    """Cells × genes from the file of genes × cells, with the names from the files next to it."""
     matrix = _beside(folder, "matrix.mtx") or folder / "matrix.mtx"  # gone since `is_tenx` saw it
     with parsing(matrix):
         X = load_mtx(matrix).T
-    genes = _first_of(_beside(folder, "features.tsv"), _beside(folder, "genes.tsv"))
+    genes = _beside(folder, "features.tsv") or _beside(folder, "genes.tsv")
     barcodes = _beside(folder, "barcodes.tsv")
     names = None if genes is None else _distinct(_column(genes, 1), _column(genes, 0))
     cells = None if barcodes is None else _column(barcodes, 0)
@@ -58,16 +57,15 @@ def read_tenx_folder(folder: Path, asked: Asked) -> Dataset:
                 f"{folder} has {len(found)} {what} for a matrix of {X.shape[1]} genes and {X.shape[0]} cells."
             )
             raise ValueError(msg)
-    check_labels_exist(asked.labels, None, folder)
+    check_labels_exist(request.labels, None, folder)
     return dataset(X, None, folder, names, cells)
 
 
-def read_hdf5(path: Path, asked: Asked) -> Dataset:
+def read_hdf5(path: Path, request: Request) -> Dataset:
     """An h5 file of 10x Genomics: the group matrix, or the genome's."""
     with needs("h5py", "cells"):
         import h5py
     with parsing(path), h5py.File(path) as file:
-        check_texts(path, most_bytes(path.stat().st_size))
         groups = [group for group in file.values() if isinstance(group, h5py.Group) and "indptr" in group]
         if len(groups) != 1:
             msg = f"it has {len(groups)} groups with a matrix of 10x Genomics, and must have one"
@@ -82,87 +80,82 @@ def read_hdf5(path: Path, asked: Asked) -> Dataset:
         ids = about["id" if "id" in about else "genes"].asstr()[()].tolist()
         symbols = about["name" if "name" in about else "gene_names"].asstr()[()].tolist()
         barcodes = group["barcodes"].asstr()[()].tolist()
-    check_labels_exist(asked.labels, None, path)
+    check_labels_exist(request.labels, None, path)
     return dataset(X, None, path, _distinct(symbols, ids), barcodes)
 
 
-def read_h5ad(path: Path, asked: Asked) -> Dataset:
+def read_h5ad(path: Path, request: Request) -> Dataset:
     """An AnnData file."""
     with needs("anndata", "cells"):
         import anndata
         import h5py
     with parsing(path):
         with h5py.File(path) as file:
-            check_texts(path, most_bytes(path.stat().st_size))
             sizes: list[int] = []
             file.visititems(lambda _, one: sizes.append(getattr(one, "nbytes", 0)))
         check_unpacked(sum(sizes), path.stat().st_size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of files that older versions wrote
             cells = anndata.read_h5ad(path)
-    return from_anndata(cells, asked, path)
+    return from_anndata(cells, request, path)
 
 
-def read_zarr(folder: Path, asked: Asked) -> Dataset:
+def read_zarr(folder: Path, request: Request) -> Dataset:
     """A zarr array, a group of arrays, or AnnData stored as zarr."""
     with needs("zarr", "cells"):
         import zarr
     with parsing(folder):
         store = zarr.open(folder, mode="r")
         if isinstance(store, zarr.Array):
-            check_labels_exist(asked.labels, None, folder)
+            check_labels_exist(request.labels, None, folder)
             return dataset(np.asarray(store), None, folder)
         if store.attrs.get("encoding-type") == "anndata":
             import anndata
 
-            return from_anndata(anndata.read_zarr(folder), asked, folder)
+            return from_anndata(anndata.read_zarr(folder), request, folder)
         arrays = {name: np.asarray(array) for name, array in store.arrays()}
-    return from_arrays(arrays, asked.labels, folder)
+    return from_arrays(arrays, request.labels, folder)
 
 
-def from_anndata(cells: Any, asked: Asked, path: Path) -> Dataset:
+def from_anndata(cells: Any, request: Request, path: Path) -> Dataset:
     """X, or a layer, of an AnnData object with the names of its observations and variables."""
-    kept, asked = cells, asked.indexed(list(cells.obs.columns))
+    table, request = cells, request.indexed(list(cells.obs.columns))
     elsewhere = [*cells.layers, *([RAW] if cells.raw is not None else [])]
-    if asked.layer == RAW and cells.raw is not None:
-        kept = cells.raw
-        X = kept.X
-    elif asked.layer is None:
+    if request.layer == RAW and cells.raw is not None:
+        table = cells.raw
+        X = table.X
+    elif request.layer is None:
         X = cells.X
-    elif asked.layer in cells.layers:
-        X = cells.layers[asked.layer]
+    elif request.layer in cells.layers:
+        X = cells.layers[request.layer]
     else:
-        msg = f"{path} has no layer {asked.layer!r}: it has {', '.join(elsewhere) or 'only X'}."
+        msg = f"{path} has no layer {request.layer!r}: it has {', '.join(elsewhere) or 'only X'}."
         raise ValueError(msg)
-    if asked.layer is None and elsewhere and X is not None and X.min() < 0:
-        hint(f"X of {path} has negative entries; others are in --layer {' or '.join(elsewhere)}.")
+    if request.layer is None and elsewhere and X is not None and X.min() < 0:
+        hint(f"X of {path} has negative entries; layer= reads {' or '.join(elsewhere)} instead.")
     if X is None:
-        msg = f"{path} has no matrix X: name a layer with --layer."
+        msg = f"{path} has no matrix X: name a layer with layer=."
         raise ValueError(msg)
-    if asked.index is not None and asked.index not in cells.obs:
-        msg = f"{path} has no column {asked.index!r} with the names of the samples among its obs."
+    if request.index is not None and request.index not in cells.obs:
+        msg = f"{path} has no column {request.index!r} with the names of the samples among its obs."
         raise ValueError(msg)
-    if asked.features is not None and asked.features not in kept.var:
-        msg = f"{path} has no column {asked.features!r} with the names of the features among its var."
+    if request.features is not None and request.features not in table.var:
+        msg = f"{path} has no column {request.features!r} with the names of the features among its var."
         raise ValueError(msg)
-    check_labels_exist(asked.labels, list(cells.obs.columns), path)
-    names = kept.var_names if asked.features is None else kept.var[asked.features]
-    samples = cells.obs_names if asked.index is None else cells.obs[asked.index]
-    y = as_vector(cells.obs[asked.labels].astype(str)).astype(str) if asked.labels in cells.obs else None
+    check_labels_exist(request.labels, list(cells.obs.columns), path)
+    names = table.var_names if request.features is None else table.var[request.features]
+    samples = cells.obs_names if request.index is None else cells.obs[request.index]
+    y = as_vector(cells.obs[request.labels].astype(str)).astype(str) if request.labels in cells.obs else None
     return dataset(X, y, path, list(map(str, names)), list(map(str, samples)))
 
 
 def _beside(folder: Path, name: str) -> Path | None:
-    """A file in a folder, packed or not."""
+    """A file in a folder, compressed or not."""
     return next((file for end in ("", ".gz") if (file := folder / f"{name}{end}").is_file()), None)
 
 
-def _first_of(*files: Path | None) -> Path | None:
-    return next((file for file in files if file is not None), None)
-
-
 def _column(path: Path, place: int) -> list[str]:
-    """A column of a tsv file without header; the first where lines are shorter."""
+    """A column of a tsv file without a header; the last cell of shorter lines."""
     with parsing(path):
         text_bytes(path)
         with io.TextIOWrapper(open_text(path), encoding="utf-8", newline="") as file:
@@ -171,6 +164,6 @@ def _column(path: Path, place: int) -> list[str]:
 
 
 def _distinct(names: Sequence[str], ids: Sequence[str]) -> list[str]:
-    """Names, with the identifier where a name comes twice."""
+    """Names; repeated ones are followed by their identifiers."""
     times = Counter(names)
-    return [f"{name} ({own})" if times[name] > 1 else name for name, own in zip(names, ids, strict=True)]
+    return [f"{name} ({one})" if times[name] > 1 else name for name, one in zip(names, ids, strict=True)]

@@ -4,15 +4,15 @@ import gzip
 
 import pytest
 
-from lognmf.cli.formats.faults import check_spelling, uneven_line
-from lognmf.cli.read import Reading, read_data
+from lognmf import load_data
+from lognmf.io.tables import _check_spelling, _uneven_line
 
 
 def refused(path, data, **given):
     """The sentence with which a file is refused."""
     path.write_bytes(data)
     with pytest.raises(ValueError, match=path.name) as caught:
-        read_data(path, Reading(**given))
+        load_data(path, **given)
     return str(caught.value).replace(f"{path.parent}/", "")
 
 
@@ -33,7 +33,7 @@ def test_a_label_file_of_another_encoding(tmp_path):
     (tmp_path / "kinds.txt").write_bytes("groß\nklein\n".encode("latin1"))
     (tmp_path / "x.csv").write_text("1,2\n3,4\n")
     with pytest.raises(ValueError, match=r"kinds\.txt cannot be read as txt: it is not encoded in UTF-8"):
-        read_data(tmp_path / "x.csv", Reading(labels=str(tmp_path / "kinds.txt")))
+        load_data(tmp_path / "x.csv", labels=str(tmp_path / "kinds.txt"))
 
 
 @pytest.mark.parametrize("row", ["1,2", "1,2,3,4"])
@@ -48,9 +48,9 @@ def test_a_line_of_another_length(tmp_path, row, before):
 
 def test_even_lines_and_cells_without_end_have_no_uneven_line(tmp_path):
     (tmp_path / "x.csv").write_text("1,2\n3,4\n")
-    assert uneven_line(lambda: (tmp_path / "x.csv").open("rb"), ",") is None
+    assert _uneven_line(lambda: (tmp_path / "x.csv").open("rb"), ",") is None
     (tmp_path / "x.csv").write_text("1," + "2" * 200_000 + "\n3\n")
-    assert uneven_line(lambda: (tmp_path / "x.csv").open("rb"), ",") is None
+    assert _uneven_line(lambda: (tmp_path / "x.csv").open("rb"), ",") is None
 
 
 def test_text_among_numbers_is_quoted_with_its_row(tmp_path):
@@ -65,15 +65,7 @@ def test_text_among_numbers_is_quoted_with_its_row(tmp_path):
 
 
 def test_words_are_no_numbers_with_faults(tmp_path):
-    check_spelling("'a'", ["u", "v", None, "1"], ".", tmp_path)
-    check_spelling("'a'", ["", None, "NA"], ".", tmp_path)
+    _check_spelling("'a'", ["u", "v", None, "1"], ".", tmp_path)
+    _check_spelling("'a'", ["", None, "NA"], ".", tmp_path)
     (tmp_path / "x.csv").write_text("a,kind\n1,1\n2,2\n3,?\n")
-    assert read_data(tmp_path / "x.csv", Reading(labels="kind")).y.tolist() == ["1", "2", "?"]
-
-
-@pytest.mark.parametrize("command", [[], ["data"]])
-def test_without_a_command_the_help_is_shown(run, command):
-    code, out, err = run(*command)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"{' '.join(['Usage: lognmf', *command])} [OPTIONS] COMMAND [ARGS]...\n")
-    assert "Error" not in err
+    assert load_data(tmp_path / "x.csv", labels="kind").y.tolist() == ["1", "2", "?"]

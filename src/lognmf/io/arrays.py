@@ -1,4 +1,4 @@
-"""Data from arrays: npy, npz, mat and mtx files."""
+"""Readers of arrays: npy, npz, mat and mtx files."""
 
 from __future__ import annotations
 
@@ -14,26 +14,32 @@ import scipy.io
 import scipy.sparse as sp
 from scipy.io.matlab import matfile_version
 
-from lognmf.cli.apart import read_apart
-from lognmf.cli.formats.shared import Asked, as_vector, dataset, ending, parsing, text_bytes
 from lognmf.datasets import Dataset
+from lognmf.io.request import Request, as_vector, dataset, ending, parsing, text_bytes
 from lognmf.reading import check_npy, check_npz, check_unpacked, most_bytes
 
 _DATA_NAMES = ("X", "data", "fea", "arr_0")
 _LABEL_NAMES = ("y", "labels", "gnd", "target")
 _COMPRESSED, _DEFLATE_RATIO = 15, 1032
-"""MATLAB's mark of a compressed element, and the most that its compression can achieve."""
+"""MATLAB's type of a compressed element, and the largest ratio that its compression can reach."""
 
 
-def read_arrays(path: Path, asked: Asked) -> Dataset:
-    """A file of one matrix, or of arrays with names."""
+def read_arrays(path: Path, request: Request) -> Dataset:
+    """A file with one matrix, or with several named arrays."""
     with parsing(path):
         content = ARRAYS[ending(path)](path)
     return (
-        from_arrays(content, asked.labels, path)
+        from_arrays(content, request.labels, path)
         if isinstance(content, dict)
         else dataset(content, None, path)
     )
+
+
+def load_npy(path: Path) -> np.ndarray:
+    """The array of an npy file."""
+    with path.open("rb") as file:
+        check_npy(file, path.stat().st_size)
+    return np.load(path, allow_pickle=False)
 
 
 def _load_npz(path: Path) -> Any:
@@ -45,20 +51,20 @@ def _load_npz(path: Path) -> Any:
     return sp.load_npz(path)
 
 
-def load_npy(path: Path) -> np.ndarray:
-    """The array of an npy file."""
-    with path.open("rb") as file:
-        check_npy(file, path.stat().st_size)
-    return np.load(path, allow_pickle=False)
-
-
 def _load_mat(path: Path) -> dict[str, Any]:
+    """The arrays of a MATLAB file without its structures; the text in cell arrays becomes strings."""
     check_unpacked(_mat_bytes(path), path.stat().st_size)
-    return read_apart(path)
+    arrays = {}
+    for name, M in scipy.io.loadmat(path).items():
+        if isinstance(M, np.ndarray) and M.dtype == object:
+            arrays[name] = np.array([str(np.squeeze(cell)) for cell in M.reshape(-1)]).reshape(M.shape)
+        elif sp.issparse(M) or (isinstance(M, np.ndarray) and M.dtype.kind != "V"):
+            arrays[name] = M
+    return arrays
 
 
 def _mat_bytes(path: Path) -> int:
-    """What the compressed parts of a MATLAB file unpack to, counted until it is too much."""
+    """Bytes of the compressed parts of a MATLAB file when decompressed, counted until they are too many."""
     packed, total = path.stat().st_size, 0
     if matfile_version(path)[0] != 1 or _DEFLATE_RATIO * packed <= most_bytes(packed):
         return 0
@@ -77,14 +83,14 @@ def _mat_bytes(path: Path) -> int:
 
 
 def load_mtx(path: Path) -> Any:
-    """A matrix of text; refused if it promises more numbers than so many bytes can spell."""
+    """A Matrix Market file; refused if its header promises more numbers than the file has room for."""
     _, _, entries, layout, _, symmetry = scipy.io.mminfo(path)
     size = text_bytes(path)
     numbers = entries if layout == "coordinate" or symmetry == "general" else entries // 2
     if 2 * numbers > size + 1:
-        msg = f"its header promises {entries} entries, more than {size} bytes can spell"
+        msg = f"its header promises {entries} entries, more than {size} bytes can hold"
         raise ValueError(msg)
-    return read_apart(path)["X"]
+    return scipy.io.mmread(path)
 
 
 ARRAYS: dict[str, Callable[[Path], Any]] = {
@@ -98,7 +104,7 @@ ARRAYS: dict[str, Callable[[Path], Any]] = {
 
 
 def from_arrays(arrays: Mapping[str, Any], labels: str | None, path: Path) -> Dataset:
-    """X and y by their names; an array that is only called like labels but does not fit X is left alone."""
+    """X and y by their names; an array with a usual name of labels is ignored if it does not fit X."""
     X = _pick_matrix({name: M for name, M in arrays.items() if name != labels}, path)
     if labels is not None:
         return dataset(X, as_vector(arrays[labels]) if labels in arrays else None, path)
@@ -113,7 +119,7 @@ def _pick_matrix(arrays: Mapping[str, Any], path: Path) -> Any:
         shapes = ", ".join(f"{name} {'×'.join(map(str, M.shape))}" for name, M in arrays.items()) or "nothing"
         msg = (
             f"{path} does not say which array is the data: it holds {shapes}. Call the matrix of samples X "
-            "(data, fea and arr_0 do as well), or store it alone."
+            "(data, fea and arr_0 are found as well), or store it alone."
         )
         raise ValueError(msg)
     return arrays[(named or others)[0]]

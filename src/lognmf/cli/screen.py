@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lognmf.cli.folder import PAGE
+from lognmf.cli.results import PAGE
 from lognmf.comparison import SPREAD, Row, filled_columns
 from lognmf.grid.select import LOOKED_AT, standings
+from lognmf.progress import Listener, Printer, Stage, in_words, listening
 from lognmf.reading import printable
 
 if TYPE_CHECKING:
@@ -31,7 +36,7 @@ _ELSEWHERE = ("start", "purity")
 """Columns of a comparison that do not fit on the screen; the page has them."""
 
 GUESSED = "chosen automatically by modularity, silhouette and stability"
-"""How -k auto found the number of clusters."""
+"""How -k auto chooses the number of clusters."""
 
 _TOP, _MOST_PARTS = 5, 30
 """Features of a part that are shown, and parts."""
@@ -99,14 +104,14 @@ def parts(model: Any, names: Sequence[str]) -> Table:
 
 
 def candidates(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Clusterings that were tried, the most modular first; that which was kept is marked."""
+    """Clusterings that were tried, the most modular first, with the chosen one marked."""
     table = Table("clustering", box=None, pad_edge=False, collapse_padding=True)
     for title in ("modularity", "cut", "balance", "seconds", ""):
         table.add_column(title, justify="right")
     for row in sorted(rows, key=lambda row: -row["modularity"]):
         numbers = (f"{row[name]:.3f}" for name in ("modularity", "normalized_cut", "balance"))
-        kept = "kept" if row["chosen"] else ""
-        table.add_row(row["candidate"], *numbers, f"{row['seconds']:.2f}", kept)
+        chosen = "chosen" if row["chosen"] else ""
+        table.add_row(row["candidate"], *numbers, f"{row['seconds']:.2f}", chosen)
     return table
 
 
@@ -129,12 +134,13 @@ def choice(tuned: Tuned) -> str:
 def tried(tuned: Tuned) -> Table:
     """The best settings that were tried and the worst, one per line."""
     ranked = standings(tuned.rows, tuned.by)
-    names, measures = list(tuned.choice.setting), ("score", *LOOKED_AT[tuned.by])
+    varied = [name for name in tuned.choice.setting if len({row[name] for row in tuned.rows}) > 1]
+    names, measures = varied, ("score", *LOOKED_AT[tuned.by])
     table = Table(box=None, pad_edge=False, collapse_padding=True)
     for title in ("", *names, *measures):
         table.add_column(title.removeprefix("normalized_").replace("_", " "), justify="right")
-    shown = range(len(ranked)) if len(ranked) <= _BEST + 1 else (*range(_BEST), len(ranked) - 1)
-    for place in shown:
+    places = range(len(ranked)) if len(ranked) <= _BEST + 1 else (*range(_BEST), len(ranked) - 1)
+    for place in places:
         row = ranked[place]
         numbers = (f"{row[name]:.4f}" for name in measures)
         table.add_row(f"{place + 1}.", *(f"{row[name]:g}" for name in names), *numbers)
@@ -147,18 +153,18 @@ def ranking(rows: Sequence[Row]) -> Table:
     The score by which they are sorted is followed by its spread over the seeds.
     """
     table = Table("method", box=None, pad_edge=False, collapse_padding=True)
-    shown: list[tuple[str, str]] = []
+    fields: list[tuple[str, str]] = []
     for title, column in filled_columns(rows).items():
         if title in _ELSEWHERE:
             continue
         table.add_column(title, justify="right", min_width=5)
-        if column.field in SPREAD and not any(field in SPREAD for field, _ in shown) and rows[0].seeds > 1:
+        if column.field in SPREAD and not any(field in SPREAD for field, _ in fields) and rows[0].seeds > 1:
             table.add_column("±", justify="right", min_width=5)
-            shown += [(column.field, column.form), (f"{column.field}_std", ".3f")]
+            fields += [(column.field, column.form), (f"{column.field}_std", ".3f")]
         else:
-            shown.append((column.field, column.form))
+            fields.append((column.field, column.form))
     for row in rows:
-        table.add_row(row.model, *(_number(getattr(row, field), form) for field, form in shown))
+        table.add_row(row.model, *(_number(getattr(row, field), form) for field, form in fields))
     return table
 
 
@@ -167,7 +173,7 @@ def _number(value: Any, form: str) -> str:
 
 
 def notes(rows: Sequence[Row], n_clusters: int) -> Iterator[str]:
-    """From where the models started, which methods failed and why, and which have fewer clusters."""
+    """The start of the models, the methods that failed, and those with fewer clusters."""
     starts = dict.fromkeys(row.start for row in rows if row.start is not None)
     seeds = f"means over {rows[0].seeds} seeds" if rows[0].seeds > 1 else "one seed"
     yield f"Start of the models: {', '.join(starts)}; {seeds}."
@@ -179,3 +185,60 @@ def notes(rows: Sequence[Row], n_clusters: int) -> Iterator[str]:
                 f"{row.model}: only {row.clusters} of {n_clusters} clusters, "
                 "because V has no more distinct rows."
             )
+
+
+# Progress --------------------------------------------------------------------------------
+
+
+def bars(console: Console) -> Progress:
+    """Progress bars with a name, a count, the time so far and the time left."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+    )
+
+
+@contextmanager
+def progress(console: Console) -> Iterator[None]:
+    """Show the progress of the work inside: bars on a terminal, lines elsewhere."""
+    if not console.is_terminal:
+        with listening(Printer()):
+            yield
+        return
+    with bars(console) as shown, listening(Bars(shown)):
+        yield
+
+
+class Bars(Listener):
+    """A bar for every stage under way; the bar of the outermost stage stays when it is done."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.tasks: dict[Stage, TaskID] = {}
+
+    def begin(self, stage: Stage) -> None:
+        """Add a bar."""
+        name = escape(stage.name)
+        self.tasks[stage] = self.progress.add_task(name, total=stage.total, count=stage.count, left="")
+
+    def move(self, stage: Stage) -> None:
+        """Move the bar."""
+        left = "" if stage.left is None else f"{in_words(stage.left)} left"
+        self.progress.update(self.tasks[stage], completed=stage.done, count=stage.count, left=left)
+
+    def end(self, stage: Stage) -> None:
+        """Remove the bar, or leave it full: a fit that has converged early is complete."""
+        task = self.tasks.pop(stage)
+        if self.tasks or stage.total is None:
+            self.progress.remove_task(task)
+        elif not stage.failed:
+            full, count = max(stage.done, 1), f"{stage.done} {stage.unit}"
+            self.progress.update(task, total=full, completed=full, count=count, left="")
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence above the bars."""
+        self.progress.console.print(sentence, markup=False, highlight=False, soft_wrap=True)

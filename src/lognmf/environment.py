@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
-_SHOW_ONLY = ("cli", "plots", "report")
-"""Parts of the package that change no number."""
 
 
 def versions() -> dict[str, str]:
@@ -19,19 +15,9 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
 
 
-@cache
 def code_version() -> str:
-    """The version of lognmf with a checksum of its code, as in 0.1.0+3f2a9c1b, for rows that are stored.
-
-    All states of a development checkout have one version: the checksum tells them apart, and nobody has to
-    remember to raise a number. A release has the same checksum on every machine. Code that only shows
-    results does not count; code of models outside the package is not seen.
-    """
-    root, total = Path(__file__).parents[1], hashlib.sha256()
-    for file in sorted(path.relative_to(root) for path in root.rglob("*.py")):
-        if file.parts[0] not in _SHOW_ONLY:
-            total.update(f"{file.as_posix()}\0".encode() + (root / file).read_bytes().replace(b"\r\n", b"\n"))
-    return f"{_version('lognmf')}+{total.hexdigest()[:8]}"
+    """The version of lognmf, for results that are stored."""
+    return _version("lognmf")
 
 
 def machine() -> str:
