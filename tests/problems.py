@@ -52,7 +52,7 @@ def code_problem(X, *, M=None, penalty=None, beta=0.0, row_norm=None, gamma=0.0)
 def cut(X, edges, M=None):
     """Data cut into blocks of rows."""
     source = RowBlocks(X.shape, X.dtype, (0, *edges, X.shape[0]), lambda start, stop: X[start:stop])
-    return check_data(WeightedNMF(), source, reset=True, mask=M)
+    return check_data(WeightedNMF(), source, reset=True, weights=M)
 
 
 def factors(rng, X, B, k, pattern=None):

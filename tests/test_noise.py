@@ -78,7 +78,7 @@ class TestRemove:
     def test_wnmf_fills_what_was_removed(self, rng):
         X = rng.random((40, 2)) @ rng.random((2, 30))
         X_noisy, mask = noise.remove(X, 0.3, 0)
-        model = WeightedNMF(2, max_iter=2000, tol=0, random_state=0).fit(X_noisy, mask=mask)
+        model = WeightedNMF(2, max_iter=2000, tol=0, random_state=0).fit(X_noisy, weights=mask)
         filled = model.inverse_transform(model.embedding_)
         assert np.linalg.norm((filled - X)[~mask]) < 0.05 * np.linalg.norm(X[~mask])
 

@@ -90,8 +90,8 @@ BROKEN = sparse("csr", COMPRESSED["index too large"])
 PLACES = {
     **{f"fit {name}": lambda cls=cls: cls(2).fit(BROKEN) for name, cls in MODELS.items() if cls.spec.sparse},
     "transform": lambda: PlainNMF(2, max_iter=2, random_state=0).fit(GOOD).transform(BROKEN),
-    "mask": lambda: WeightedNMF(2).fit(sp.csr_array(GOOD), mask=BROKEN),
-    "mask of dense X": lambda: WeightedNMF(2).fit(GOOD, mask=BROKEN),
+    "weights": lambda: WeightedNMF(2).fit(sp.csr_array(GOOD), weights=BROKEN),
+    "weights of dense X": lambda: WeightedNMF(2).fit(GOOD, weights=BROKEN),
     "graph": lambda: GraphNMF(2, graph=BROKEN).fit(GOOD),
     "knn_graph": lambda: knn_graph(BROKEN),
     "normalized_cut": lambda: metrics.normalized_cut(BROKEN, np.arange(12) % 2),
@@ -111,7 +111,7 @@ def test_wherever_users_hand_one_over(place):
 
 TENSORS = {
     "V": lambda V: PlainNMF(12, max_iter=2, random_state=0).fit(GOOD).inverse_transform(V),
-    "mask": lambda mask: WeightedNMF(2).fit(GOOD, mask=mask),
+    "weights": lambda weights: WeightedNMF(2).fit(GOOD, weights=weights),
     "M": log_norm,
 }
 

@@ -82,8 +82,8 @@ def test_every_model(name, X, device):
 
 def test_what_is_refused(X, device):
     there = to_device(X, device, "float64")
-    with pytest.raises(TypeError, match=r"mask needs dense data .* X\.to_dense\(\)"):
-        MODELS["WNMF"](2).fit(there, mask=X.toarray() > 0)
+    with pytest.raises(TypeError, match=r"weights need dense data .* X\.to_dense\(\)"):
+        MODELS["WNMF"](2).fit(there, weights=X.toarray() > 0)
     with pytest.raises(TypeError, match=r"CSR format; got layout torch\.sparse_coo.*to_sparse_csr"):
         MODELS["NMF"](2).fit(there.to_sparse_coo())
     with pytest.raises(ValueError, match=r"kullback-leibler.*dense tensor or a SciPy sparse matrix"):

@@ -91,7 +91,7 @@ REFUSALS = re.compile(
             r"has no known entry",
             r'"auto" need unit_components=True',
             r"The objective is no longer finite after \d+ iterations: the data, the start or the weights",
-            r"takes no mask: its formulas need every entry",
+            r"takes no weights: its formulas need every entry",
             r'solver="cd" (takes no weighted|takes weighted or missing|works on NumPy arrays)',
         )
     )
@@ -128,7 +128,7 @@ def check(case: Case, folder: Path) -> str:
         warnings.filterwarnings("ignore", "The norms of the samples differ by much")
         warnings.filterwarnings("ignore", "X has features without a known entry")
         try:
-            model.fit(X, mask=mask) if mask is not None else model.fit(X)
+            model.fit(X, weights=mask) if mask is not None else model.fit(X)
         except (ValueError, TypeError, FloatingPointError) as error:
             overflowed = isinstance(error, FloatingPointError)
             _expect(not overflowed or _beyond_float32(case, model), f"an overflow: {error}")
@@ -207,7 +207,7 @@ def _takes_signs(case: Case) -> bool:
 
 def _with_missing(case: Case, model: Any, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, Any]:
     how = case["missing"]
-    takes = model.spec.takes_missing(model) and model.solver != "cd"
+    takes = model.spec.takes_missing(model)
     if how == "none" or not (takes or _anything_goes(case)):
         return X, None
     lost = rng.random(X.shape) < 0.3
@@ -320,7 +320,7 @@ def _check_fit(case: Case, model: Any, X: Any, mask: Any) -> None:
     if case["model"] not in MAY_RISE and len(history) > 1:
         _falls(history, _rounding(case, model, X))
     twin = clone(model)
-    twin.fit(X, mask=mask) if mask is not None else twin.fit(X)
+    twin.fit(X, weights=mask) if mask is not None else twin.fit(X)
     for name in ("components_", "embedding_"):
         same = np.array_equal(np.asarray(getattr(twin, name)), np.asarray(getattr(model, name)))
         _expect(same, f"{name} differs when the fit is repeated")
@@ -444,7 +444,7 @@ def _again(case: Case, model: Any, X: Any, mask: Any, folder: Path) -> None:
     """A warm start goes on from where the fit ended, and a refusal leaves a fitted model as it was."""
     first, rounding = model.objective_, _rounding(case, model, X)
     model.set_params(warm_start=True)
-    model.fit(X, mask=mask) if mask is not None else model.fit(X)
+    model.fit(X, weights=mask) if mask is not None else model.fit(X)
     if case["model"] not in MAY_RISE:
         _falls(np.array([first, *model.history_["objective"]]), rounding)
     kept = vars(model).copy()

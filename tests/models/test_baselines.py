@@ -123,7 +123,7 @@ class TestOracle:
         M = rng.random(X.shape) * (rng.random(X.shape) < 0.7) + 1e-3 * np.eye(*X.shape)
         data = FORMATS[fmt](X)
         mask = sp.csr_array(M) if sp.issparse(data) else M
-        model = WeightedNMF(3, tol=0, max_iter=steps).fit(data, mask=mask, U0=U0, V0=V0)
+        model = WeightedNMF(3, solver="mu", tol=0, max_iter=steps).fit(data, weights=mask, U0=U0, V0=V0)
         with np.errstate(invalid="ignore"):
             U, V = oracle.wnmf(X.T, U0, V0, steps, M.T)
         assume(np.isfinite(V).all())  # the plain formula is 0 / 0 where all that is known of a sample is 0
@@ -228,7 +228,7 @@ class TestDescent:
         rng = np.random.default_rng(seed)
         X, U0, V0, _ = draw(rng)
         mask = FORMATS[fmt](10 ** rng.uniform(-3, 3, X.shape) * (rng.random(X.shape) < share))
-        self.assert_falls(self.history(WeightedNMF, FORMATS[fmt](X), mask=mask, U0=U0, V0=V0))
+        self.assert_falls(self.history(WeightedNMF, FORMATS[fmt](X), weights=mask, U0=U0, V0=V0))
 
     @given(seed=seeds, fmt=st.sampled_from(["dense", "csr_array"]))
     def test_convex(self, seed, fmt):
@@ -349,7 +349,7 @@ class TestNesting:
         data, options = FORMATS[fmt](X), {"tol": 0, "max_iter": steps}
         plain = PlainNMF(4, **options).fit(data, U0=U0, V0=V0)
         for other in (
-            WeightedNMF(4, **options),
+            WeightedNMF(4, solver="mu", **options),
             GraphNMF(4, lam=0.0, **options),
             GraphNMF(4, graph=None, **options),
             LogSparseNMF(4, alpha=0, beta=0, lam=0, solver="mu", unit_components=False, **options),
@@ -363,7 +363,7 @@ class TestNesting:
         X, U0, V0, _ = draw(rng, 25, 12, 4)
         plain = PlainNMF(4, tol=0, max_iter=20).fit(X, U0=U0, V0=V0)
         for ones in (np.ones_like(X), np.ones(X.shape, dtype=bool), np.ones(X.shape, dtype=int)):
-            weighted = WeightedNMF(4, tol=0, max_iter=20).fit(X, mask=ones, U0=U0, V0=V0)
+            weighted = WeightedNMF(4, solver="mu", tol=0, max_iter=20).fit(X, weights=ones, U0=U0, V0=V0)
             np.testing.assert_allclose(weighted.components_, plain.components_, rtol=1e-10)
             np.testing.assert_allclose(weighted.embedding_, plain.embedding_, rtol=1e-10)
 

@@ -134,13 +134,13 @@ def test_missing_entries_in_some_blocks(name, X, rng):
     memory = make(cls, k, **options).fit(holes)
     same(make(cls, k, **options).fit(in_blocks(holes, rows=9)), memory, 1e-10)
     for mask in (~missing, in_blocks(~missing, rows=4), (~missing).tolist()):
-        same(make(cls, k, **options).fit(in_blocks(X, rows=9), mask=mask), memory, 1e-10)
+        same(make(cls, k, **options).fit(in_blocks(X, rows=9), weights=mask), memory, 1e-10)
     known = np.where(np.arange(40)[:, None] < 10, X, np.nan)
     make(cls, k, **options).fit(in_blocks(known, rows=10))  # blocks of which nothing is known
     with pytest.raises(ValueError, match="no known entry"):
         make(cls, k, **options).fit(in_blocks(np.full((9, 4), np.nan), rows=2))
-    with pytest.raises(ValueError, match=r"mask must have the shape of X, \(40, 12\); got \(40, 2\)"):
-        make(cls, k, **options).fit(in_blocks(X, rows=9), mask=np.ones((40, 2)))
+    with pytest.raises(ValueError, match=r"weights must have the shape of X, \(40, 12\); got \(40, 2\)"):
+        make(cls, k, **options).fit(in_blocks(X, rows=9), weights=np.ones((40, 2)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])

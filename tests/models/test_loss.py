@@ -46,7 +46,7 @@ def test_it_is_the_divergence(cls, counts):
 def test_missing_entries(cls, counts, rng):
     known = rng.random(counts.shape) < 0.8
     by_nan = cls(3, **LOSS).fit(np.where(known, counts, np.nan))
-    by_mask = cls(3, **LOSS).fit(counts, mask=known)
+    by_mask = cls(3, **LOSS).fit(counts, weights=known)
     np.testing.assert_array_equal(by_nan.embedding_, by_mask.embedding_)
     assert get_tags(by_nan).input_tags.allow_nan
     assert by_nan.transform(np.where(known, counts, np.nan)).shape == (40, 3)
@@ -55,8 +55,8 @@ def test_missing_entries(cls, counts, rng):
 @pytest.mark.parametrize("refusing", SQUARED_ERROR_NEEDS_ALL)
 def test_the_squared_error_needs_every_entry(refusing, counts):
     assert not get_tags(refusing()).input_tags.allow_nan
-    with pytest.raises(TypeError, match=r'takes no mask.*loss="kullback-leibler"'):
-        refusing(3).fit(counts, mask=counts > 0)
+    with pytest.raises(TypeError, match=r'takes no weights.*loss="kullback-leibler"'):
+        refusing(3).fit(counts, weights=counts > 0)
     counts[0, 0] = np.nan
     with pytest.raises(ValueError, match=r'NaN.*loss="kullback-leibler"'):
         refusing(3).fit(counts)

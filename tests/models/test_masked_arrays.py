@@ -87,7 +87,7 @@ def test_models_that_take_no_missing_entries_refuse(garbage):
 
 def test_blocks_of_rows(garbage, holes):
     da = pytest.importorskip("dask.array", reason="Dask is not installed")
-    model = WeightedNMF(3, random_state=0, max_iter=5)
+    model = WeightedNMF(3, solver="mu", random_state=0, max_iter=5)
     parts = model.fit(in_blocks(holes, rows=15)).components_
     for given in (
         in_blocks(garbage, rows=15),

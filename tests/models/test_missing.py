@@ -122,7 +122,9 @@ def test_codes_of_which_most_are_zero(rng):
 def test_a_sample_that_says_nothing_of_a_part():
     """Its code is the median of the fit's, not what a weight of almost zero makes of the known entries."""
     U = np.array([[1.0, 1.0, 0, 1e-9], [0, 0, 1.0, 1.0]])
-    model = WeightedNMF(2, max_iter=0).fit([[1.0, 1, 1, 1]] * 3, U0=U.T, V0=[[2.0, 1], [3.0, 1], [4.0, 1]])
+    model = WeightedNMF(2, solver="mu", max_iter=0).fit(
+        [[1.0, 1, 1, 1]] * 3, U0=U.T, V0=[[2.0, 1], [3.0, 1], [4.0, 1]]
+    )
     filled = model.impute([[np.nan, np.nan, 5.0, 5.1]])
     np.testing.assert_allclose(filled, [[3, 3, 5, 5.1]], rtol=0.01)
     assert model.inverse_transform(model.transform([[np.nan, np.nan, 5.0, 5.1]]))[0, 0] > 1e6

@@ -345,8 +345,8 @@ class TestRefusals:
             make(MODELS["NMF"], k, max_iter=2).fit(X, V0=da.full((40, k), -1.0))
         with pytest.raises(ValueError, match="graph must be 40×40 for 40 samples"):
             make(MODELS["GNMF"], k, graph=sp.eye_array(39), max_iter=2).fit(X)
-        with pytest.raises(TypeError, match="take no mask: set missing entries to NaN"):
-            MODELS["WNMF"](k).fit(X, mask=np.ones((40, 12)))
+        with pytest.raises(TypeError, match="take no weights: set missing entries to NaN"):
+            MODELS["WNMF"](k).fit(X, weights=np.ones((40, 12)))
         self.check(on_workers(chunks(np.full((40, 12), np.nan), 10)), "X has no known entry")
         with pytest.raises(TypeError, match="needs all of X in memory"):
             MODELS["ONMF"](k).fit(X)

@@ -162,7 +162,9 @@ class TestUnevenNorms:
 def test_a_mask_of_sparse_samples_next_to_zero(name, rng):
     """The inverse of the largest entry overflows."""
     X = 1e-310 * rng.random((6, 4)) * (rng.random((6, 4)) < 0.8)
-    model = MODELS[name](2, max_iter=20, random_state=0).fit(sp.csr_array(X), mask=rng.random((6, 4)) < 0.8)
+    model = MODELS[name](2, max_iter=20, random_state=0).fit(
+        sp.csr_array(X), weights=rng.random((6, 4)) < 0.8
+    )
     assert 0 < model.scale_ < 1e-309
     assert np.isfinite(model.embedding_).all()
     assert np.isfinite(model.components_).all()

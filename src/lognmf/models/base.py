@@ -181,7 +181,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Factorise ``X``; a model may take more, by name: a mask, first factors."""
+        """Factorise ``X``; a model may take more, by name: weights, first factors."""
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Array:
         """Factorise ``X`` and return its codes.
@@ -357,7 +357,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         self,
         X: Any,
         given: Mapping[str, Any] | None = None,
-        mask: Any = None,
+        weights: Any = None,
         *,
         graphs: Graphs | None = None,
         checkpoint: Any = None,
@@ -370,7 +370,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         self.check_parameters()
         features = {name: value for name, value in vars(self).items() if name in _FEATURES}
         try:
-            data = check_data(self, X, reset=True, mask=mask)
+            data = check_data(self, X, reset=True, weights=weights)
             with threads_for(data.stand_in, self.n_components * self.n_init):
                 graphs = graphs_of(data) if graphs is None else graphs
                 self._fit_checked(data, graphs, given or {}, checkpoint)
@@ -550,7 +550,7 @@ class BasisAndCodesModel(FactorModel):
         X: Any,
         y: Any = None,
         *,
-        mask: Any = None,
+        weights: Any = None,
         U0: Any = None,
         V0: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -567,9 +567,10 @@ class BasisAndCodesModel(FactorModel):
             `lognmf.in_blocks` and `lognmf.on_workers` make of files and arrays larger than memory.
         y : ignored
             Present for scikit-learn.
-        mask : array-like or sparse matrix of shape (n, p), optional
-            Weight of every entry, ≥ 0: 0 or False marks a missing one. For sparse X a sparse matrix; entries
-            that it does not store are missing. Models that refuse NaN refuse a mask.
+        weights : array-like or sparse matrix of shape (n, p), optional
+            Weight of every entry in the data term, ≥ 0: ``1 / sigma**2`` for entries with error bars
+            ``sigma``, 0 or False for missing ones. For sparse X a sparse matrix; entries that it does not
+            store are missing. Models that refuse NaN refuse weights.
         U0, V0 : array-like of shape (p, k) and (n, k), optional
             First factors; the default comes from ``init``. In multiplicative updates zeros stay zero.
         checkpoint : path, optional
@@ -587,7 +588,7 @@ class BasisAndCodesModel(FactorModel):
         ValueError, TypeError
             If X, a parameter or a first factor cannot be used; the message says what to do.
         """
-        return self.fit_samples(X, {"U0": U0, "V0": V0}, mask, checkpoint=checkpoint)
+        return self.fit_samples(X, {"U0": U0, "V0": V0}, weights, checkpoint=checkpoint)
 
 
 class TermsModel(BasisAndCodesModel):

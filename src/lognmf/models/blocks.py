@@ -34,13 +34,13 @@ from lognmf.sources import RowBlocks, WorkerBlocks, as_source
 from lognmf.sources.rows import by_block
 
 
-def check_data(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Any:
+def check_data(estimator: Any, X: Any, *, reset: bool, weights: Any = None) -> Any:
     """Samples (n, p) as data in memory or, where they are elsewhere and not small, in blocks of rows."""
     if isinstance(X, WorkerBlocks) and estimator.spec.blocks:
-        return check_remote(estimator, X, mask, reset=reset)
+        return check_remote(estimator, X, weights, reset=reset)
     source = as_source(X)
     if source is None:
-        return check_samples(estimator, X, reset=reset, mask=mask)
+        return check_samples(estimator, X, reset=reset, weights=weights)
     if not estimator.spec.blocks and not isinstance(X, np.ndarray):
         msg = (
             f"{type(estimator).__name__} needs all of X in memory: give it as a NumPy array or a SciPy "
@@ -48,35 +48,35 @@ def check_data(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> Any:
         )
         raise TypeError(msg)
     if len(source.edges) <= 2 or not estimator.spec.blocks:
-        data: Data = check_samples(estimator, _whole(X, source, mask, estimator), reset=reset)
+        data: Data = check_samples(estimator, _whole(X, source, weights, estimator), reset=reset)
     else:
-        data = _checked(estimator, source, mask, reset=reset)
+        data = _checked(estimator, source, weights, reset=reset)
     check_names(estimator, source, reset=reset)
     return data
 
 
-def _whole(X: Any, source: RowBlocks, mask: Any, estimator: Any) -> Samples:
+def _whole(X: Any, source: RowBlocks, weights: Any, estimator: Any) -> Samples:
     """All rows in memory."""
     if isinstance(X, np.ndarray):
-        return read_samples(X, mask, estimator=estimator)
+        return read_samples(X, weights, estimator=estimator)
     rows = slice(0, source.shape[0])
-    weights = as_source(mask)
-    mask = mask if weights is None else weights.read(rows)
-    return replace(read_samples(read_block(source, rows), mask, estimator=estimator), source=source)
+    blocks = as_source(weights)
+    weights = weights if blocks is None else blocks.read(rows)
+    return replace(read_samples(read_block(source, rows), weights, estimator=estimator), source=source)
 
 
-def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Blocks:
+def _checked(estimator: Any, source: RowBlocks, weights: Any, *, reset: bool) -> Blocks:
     """All blocks, each looked at once."""
     check_features(estimator, source, reset=reset)
     n, p = source.shape
-    weights = None if mask is None else _mask_source(mask, source)
+    cut = None if weights is None else _weights_source(weights, source)
     nothing, pattern = Facts(0.0, 0.0, np.zeros(n), 1.0, 1.0, 1), np.empty(0, source.dtype)
-    whole = Blocks(lambda rows: _read(source, weights, rows), source.edges, p, pattern, nothing)
+    whole = Blocks(lambda rows: _read(source, cut, rows), source.edges, p, pattern, nothing)
     parts, weighted = [], False
     for rows in whole.places:
         X = read_block(source, rows)
         with _named(source, rows):
-            own = None if weights is None else weights.read(rows)
+            own = None if cut is None else cut.read(rows)
             samples = read_samples(X, own, estimator=estimator)
             check_accepted(estimator, samples, reset=False, rows=n)
         data = samples.data
@@ -86,7 +86,7 @@ def _checked(estimator: Any, source: RowBlocks, mask: Any, *, reset: bool) -> Bl
         del X, samples, data  # one block at a time
     facts = _together(parts, whole.places)
     if reset and facts.known == 0:
-        msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
+        msg = "X has no known entry: all of them are missing (NaN, or of weight 0)."
         raise ValueError(msg)
     return replace(whole, facts=facts, weights=weighted)
 
@@ -118,27 +118,29 @@ def _together(parts: list[tuple[Any, ...]], places: list[slice]) -> Facts:
     )
 
 
-def _mask_source(mask: Any, source: RowBlocks) -> RowBlocks:
-    """A mask in the blocks of X."""
-    weights = as_source(mask) or as_source(_rows_of_mask(mask, source))
-    if weights is None:
-        msg = f"mask must be an array of the shape of X, {source.shape}; got {type(mask).__name__}."
+def _weights_source(weights: Any, source: RowBlocks) -> RowBlocks:
+    """Weights of the entries in the blocks of X."""
+    blocks = as_source(weights) or as_source(_rows_of_weights(weights, source))
+    if blocks is None:
+        msg = f"weights must be an array of the shape of X, {source.shape}; got {type(weights).__name__}."
         raise TypeError(msg)
-    if weights.shape != source.shape:
-        msg = f"mask must have the shape of X, {source.shape}; got {weights.shape}."
+    if blocks.shape != source.shape:
+        msg = f"weights must have the shape of X, {source.shape}; got {blocks.shape}."
         raise ValueError(msg)
-    return weights
+    return blocks
 
 
-def _rows_of_mask(mask: Any, source: RowBlocks) -> RowBlocks:
-    mask = mask if sp.issparse(mask) else np.asarray(mask)
-    mask = sp.csr_array(mask) if sp.issparse(mask) else mask
-    return RowBlocks(tuple(mask.shape), source.dtype, source.edges, lambda start, stop: mask[start:stop])
+def _rows_of_weights(weights: Any, source: RowBlocks) -> RowBlocks:
+    weights = weights if sp.issparse(weights) else np.asarray(weights)
+    weights = sp.csr_array(weights) if sp.issparse(weights) else weights
+    return RowBlocks(
+        tuple(weights.shape), source.dtype, source.edges, lambda start, stop: weights[start:stop]
+    )
 
 
-def _read(source: RowBlocks, mask: RowBlocks | None, rows: slice) -> InMemory:
+def _read(source: RowBlocks, weights: RowBlocks | None, rows: slice) -> InMemory:
     """Some rows as data in memory, for a fit that has checked them before."""
-    return converted(read_block(source, rows), None if mask is None else mask.read(rows))
+    return converted(read_block(source, rows), None if weights is None else weights.read(rows))
 
 
 def read_block(source: RowBlocks, rows: slice) -> Any:

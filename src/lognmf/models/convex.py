@@ -120,7 +120,7 @@ class ConvexNMF(FactorModel):
     random_state: Seed = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any = None, *, mask: None = None, B0: Any = None, V0: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, B0: Any = None, V0: Any = None) -> Self:
         """Factorise ``X``.
 
         Parameters
@@ -129,8 +129,6 @@ class ConvexNMF(FactorModel):
             Nonnegative samples in rows. float32 is computed in float32, anything else in float64.
         y : ignored
             Present for scikit-learn.
-        mask : None
-            Refused: this model needs every entry. `WeightedNMF` does not.
         B0, V0 : array-like of shape (n, k), optional
             First combination and codes; the default comes from ``init``. Zeros stay zero.
 
@@ -144,7 +142,7 @@ class ConvexNMF(FactorModel):
         ValueError, TypeError
             If X, a parameter or a first factor cannot be used; the message says what to do.
         """
-        return self.fit_samples(X, {"B0": B0, "V0": V0}, mask)
+        return self.fit_samples(X, {"B0": B0, "V0": V0})
 
     def factor_shapes(self, n: int, p: int) -> dict[str, tuple[int, int]]:
         return {"B0": (n, self.n_components), "V0": (n, self.n_components)}

@@ -31,7 +31,7 @@ class GraphNMF(TermsModel):
         Weight of the graph; 100 is the original program's.
     loss : {"frobenius", "kullback-leibler"}, default="frobenius"
         Data term: the squared error, or for counts and text the divergence ``Σ x log(x/y) − x + y`` with
-        ``y = V Uᵀ``, which needs ``solver="mu"`` and also takes missing entries (NaN, ``mask``).
+        ``y = V Uᵀ``, which also takes missing entries (NaN) and ``weights``.
     graph : {"knn", "exact", "approximate"}, None or sparse matrix of shape (n, n), default="knn"
         Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative). "knn" is
         "approximate" for large dense X, else "exact", as in `knn_graph`; ``verbose=1`` says which.
@@ -46,9 +46,8 @@ class GraphNMF(TermsModel):
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
     solver : {"auto", "cd", "mu"}, default="mu"
-        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
-        data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
-        be used, else "mu" (docs/solvers.md).
+        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros. "mu":
+        multiplicative updates. "auto": "cd" where it can be used, else "mu" (docs/solvers.md).
     scale : float or "auto", default="auto"
         Unit of X in which weights and starts are meant. "auto": the root mean square of the samples' norms,
         missing entries left out, so that ``fit(c * X)`` is the same fit for any c > 0. 1.0: the plain
@@ -71,7 +70,7 @@ class GraphNMF(TermsModel):
     components_, embedding_ : arrays of shape (k, p) and (n, k)
         The parts Uᵀ, and the codes V of the training samples.
     objective_, reconstruction_err_ : float
-        Value of the objective, and ``‖X − V Uᵀ‖_F``, weighted by the mask if there is one.
+        Value of the objective, and ``‖X − V Uᵀ‖_F``, weighted by ``weights`` if they are given.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}

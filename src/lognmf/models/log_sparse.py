@@ -47,8 +47,9 @@ class LogSparseNMF(TermsModel):
     init="random", max_iter=500, tol=0)``.
 
     Special cases: ``penalty="l1"`` is the ℓ1 model, ``lam=0`` the model without a graph, ``alpha=beta=0``
-    GNMF, all three 0 plain NMF. Entries that are NaN, or 0 in the ``mask`` given to `fit`, are missing: the
-    data term sums over the known entries, and the graph is built with zeros in place of the missing ones.
+    GNMF, all three 0 plain NMF. Entries that are NaN, or of weight 0 in the ``weights`` given to `fit`, are
+    missing: the data term sums over the known entries, and the graph is built with zeros in place of the
+    missing ones.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class LogSparseNMF(TermsModel):
         Sparsity penalty.
     loss : {"frobenius", "kullback-leibler"}, default="frobenius"
         Data term: the squared error, or for counts and text the divergence ``Σ x log(x/y) − x + y`` with
-        ``y = V Uᵀ``, which is minimised by ``solver="mu"``.
+        ``y = V Uᵀ``.
     graph : {"knn", "exact", "approximate"}, None or sparse matrix of shape (n, n), default="knn"
         Neighbour graph of the samples: built from X, none, or given (symmetric, nonnegative). "knn" is
         "approximate" for large dense X, else "exact", as in `knn_graph`; ``verbose=1`` says which.
@@ -81,9 +82,8 @@ class LogSparseNMF(TermsModel):
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
     solver : {"auto", "cd", "mu"}, default="auto"
-        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
-        data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
-        be used, else "mu" (docs/solvers.md).
+        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros. "mu":
+        multiplicative updates. "auto": "cd" where it can be used, else "mu" (docs/solvers.md).
     unit_components : bool, default=True
         Whether the components have unit norm (or are zero). False is the paper's way: scaling V down and U up
         then makes the graph penalty negligible in a long fit.
@@ -114,7 +114,7 @@ class LogSparseNMF(TermsModel):
         The weights that were used. With "auto", a fit without the weight and some with trial
         values come first; ``history_`` and ``n_iter_`` are those of the last one. A warm start keeps them.
     objective_, reconstruction_err_ : float
-        Value of the objective, and ``‖X − V Uᵀ‖_F``, weighted by the mask if there is one.
+        Value of the objective, and ``‖X − V Uᵀ‖_F``, weighted by ``weights`` if they are given.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}

@@ -25,10 +25,10 @@ CALLBACKS = "_skl_callbacks"
 """Where scikit-learn keeps the callbacks of an estimator, which stay in this process."""
 
 
-def check_remote(estimator: Any, source: WorkerBlocks, mask: Any, *, reset: bool) -> Remote:
+def check_remote(estimator: Any, source: WorkerBlocks, weights: Any, *, reset: bool) -> Remote:
     """All blocks, each looked at once where it lies."""
-    if mask is not None:
-        msg = "Blocks on workers take no mask: set missing entries to NaN, or use in_blocks."
+    if weights is not None:
+        msg = "Blocks on workers take no weights: set missing entries to NaN, or use in_blocks."
         raise TypeError(msg)
     check_features(estimator, source, reset=reset)
     plain, (n, p) = clone(estimator), source.shape

@@ -83,9 +83,8 @@ class RobustLogSparseNMF(TermsModel):
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
     solver : {"auto", "cd", "mu"}, default="auto"
-        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
-        data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
-        be used, else "mu" (docs/solvers.md).
+        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros. "mu":
+        multiplicative updates. "auto": "cd" where it can be used, else "mu" (docs/solvers.md).
     unit_components : bool, default=True
         Whether the components have unit norm (or are zero). False is the paper's way: scaling V down and U up
         then makes the graph penalty negligible in a long fit.

@@ -121,7 +121,7 @@ class SemiNMF(FactorModel):
     random_state: Seed = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any = None, *, mask: None = None, V0: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, V0: Any = None) -> Self:
         """Factorise ``X``.
 
         Parameters
@@ -130,8 +130,6 @@ class SemiNMF(FactorModel):
             Samples in rows, of any sign. float32 is computed in float32, anything else in float64.
         y : ignored
             Present for scikit-learn.
-        mask : None
-            Refused: this model needs every entry. `WeightedNMF` does not.
         V0 : array-like of shape (n, k), optional
             First codes, nonnegative; the default comes from ``init``. Zeros stay zero.
 
@@ -145,7 +143,7 @@ class SemiNMF(FactorModel):
         ValueError, TypeError
             If X, a parameter or a first factor cannot be used; the message says what to do.
         """
-        return self.fit_samples(X, {"V0": V0}, mask)
+        return self.fit_samples(X, {"V0": V0})
 
     def _rule(self, data: InMemory, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Any:
         return SemiRule(data)

@@ -29,7 +29,7 @@ class Samples:
     data: InMemory
     smallest: float
     largest: float
-    masked: bool
+    weighted: bool
     source: Any
 
     @property
@@ -38,9 +38,9 @@ class Samples:
         return self.data.shape
 
 
-def check_samples(estimator: Any, X: Any, *, reset: bool, mask: Any = None) -> InMemory:
+def check_samples(estimator: Any, X: Any, *, reset: bool, weights: Any = None) -> InMemory:
     """Samples (n, p) for ``fit`` (``reset``) or for a fitted estimator; `Samples` are not read again."""
-    samples = X if isinstance(X, Samples) else read_samples(X, mask, estimator=estimator)
+    samples = X if isinstance(X, Samples) else read_samples(X, weights, estimator=estimator)
     check_accepted(estimator, samples, reset=reset)
     if is_torch(samples.source) or isinstance(samples.source, RowBlocks):
         check_features(estimator, samples.source, reset=reset)
@@ -58,7 +58,7 @@ def _note_labels(estimator: Any, X: Any) -> None:
         estimator.feature_labels_ = np.array([str(label) for label in X.columns], dtype=object)
 
 
-def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
+def read_samples(X: Any, weights: Any = None, *, estimator: Any = None) -> Samples:
     """Convert and scan ``X``, whatever a model may say to it.
 
     No temporary of the size of X is made, except the converted copy where X is not
@@ -72,12 +72,12 @@ def read_samples(X: Any, mask: Any = None, *, estimator: Any = None) -> Samples:
         raise TypeError(msg)
     if is_anndata(X):
         X, source = _of_anndata(X)
-    data = converted(X, mask, estimator)
+    data = converted(X, weights, estimator)
     X = data.X
     values = stored_values(X)
     empty = is_sparse(X) and 0 in values.shape
     smallest, largest = (0.0, 0.0) if empty else (float(values.min()), float(values.max()))
-    return Samples(data, smallest, largest, mask is not None, source)
+    return Samples(data, smallest, largest, weights is not None, source)
 
 
 def is_anndata(X: Any) -> bool:
@@ -101,7 +101,7 @@ def _of_anndata(cells: Any) -> tuple[Any, Any]:
     return cells.X, pandas.DataFrame(columns=cells.var_names.astype(str))
 
 
-def converted(X: Any, mask: Any = None, estimator: Any = None) -> InMemory:
+def converted(X: Any, weights: Any = None, estimator: Any = None) -> InMemory:
     """``X`` as data in memory, missing entries as weights of 0; not scanned otherwise."""
     if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
         msg = f"X must hold numbers; got {X.dtype}. Turn dates and times into numbers first."
@@ -122,7 +122,7 @@ def converted(X: Any, mask: Any = None, estimator: Any = None) -> InMemory:
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    M = _entry_weights(X, mask)
+    M = _entry_weights(X, weights)
     if M is not None:
         X = _known(X, M)
     return InMemory(X, M)
@@ -146,10 +146,10 @@ def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int |
     name, X, M = type(estimator).__name__, samples.data.X, samples.data.M
     missing = estimator.spec.takes_missing(estimator)
     also = ', or loss="kullback-leibler"' if estimator.spec.missing and not missing else ""
-    if samples.masked and not missing:
+    if samples.weighted and not missing:
         msg = (
-            f"{name} takes no mask: its formulas need every entry of X. Use "
-            f"WeightedNMF or LogSparseNMF, which leave missing entries out{also}."
+            f"{name} takes no weights of entries: its formulas need every entry of X. Use "
+            f"WeightedNMF or LogSparseNMF, which take them{also}."
         )
         raise TypeError(msg)
     if is_sparse(X) and not estimator.spec.sparse:
@@ -166,7 +166,7 @@ def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int |
         raise ValueError(msg)
     check_finite(f"{name} does not take", samples, missing=missing, also=also)
     if M is not None and reset and not _any_known(M):
-        msg = "X has no known entry: all of them are missing (NaN, or 0 in the mask)."
+        msg = "X has no known entry: all of them are missing (NaN, or of weight 0)."
         raise ValueError(msg)
     if samples.smallest < 0 and not estimator.spec.signed:
         how = "" if reset else ", as MinMaxScaler(clip=True) does"
@@ -187,44 +187,44 @@ def check_accepted(estimator: Any, samples: Samples, *, reset: bool, rows: int |
         raise ValueError(msg)
 
 
-def _entry_weights(X: Matrix, mask: Any) -> Matrix | None:
-    """Weights of the entries of ``X`` from ``mask`` and NaN; None if all are 1."""
+def _entry_weights(X: Matrix, weights: Any) -> Matrix | None:
+    """Weights of the entries of ``X`` from ``weights`` and NaN; None if all are 1."""
     if sp.issparse(X):
-        return None if mask is None else _sparse_weights(X, mask)
+        return None if weights is None else _sparse_weights(X, weights)
     if is_csr_tensor(X):
-        if mask is not None:
-            msg = "A mask needs dense data or a SciPy sparse matrix; X is a sparse tensor: use X.to_dense()."
+        if weights is not None:
+            msg = "weights need dense data or a SciPy sparse matrix; X is a sparse tensor: use X.to_dense()."
             raise TypeError(msg)
         return None
     xp = namespace(X)
     # The smallest entry is NaN if any is: no temporary is made where none is missing.
     missing = xp.isnan(X) if bool(xp.isnan(xp.min(X))) else None
-    if mask is None and missing is None:
+    if weights is None and missing is None:
         return None
-    if mask is not None:
-        mask = _real(mask)
-        mask = mask.toarray() if sp.issparse(mask) else mask
-    M = xp.ones_like(X) if mask is None else _check_weights(like(mask, X), X.shape)
+    if weights is not None:
+        weights = _real(weights)
+        weights = weights.toarray() if sp.issparse(weights) else weights
+    M = xp.ones_like(X) if weights is None else _check_weights(like(weights, X), X.shape)
     if missing is not None:
         M = xp.where(missing, xp.zeros_like(M), M)
     return None if bool(xp.all(M == 1)) else M
 
 
-def _sparse_weights(X: Matrix, mask: Any) -> sp.csr_array:
-    M = sp.csr_array(_real(mask), dtype=X.dtype, copy=True)
+def _sparse_weights(X: Matrix, weights: Any) -> sp.csr_array:
+    M = sp.csr_array(_real(weights), dtype=X.dtype, copy=True)
     _check_weights(M, X.shape)
     M.eliminate_zeros()
     return M
 
 
-def _real(mask: Any) -> Any:
-    """``mask`` itself, unless it holds something that is no weight."""
-    given = mask if sp.issparse(mask) or is_torch(mask) else np.asarray(mask)
+def _real(weights: Any) -> Any:
+    """``weights`` itself, unless it holds something that is no weight."""
+    given = weights if sp.issparse(weights) or is_torch(weights) else np.asarray(weights)
     if "complex" in str(given.dtype) or not (is_torch(given) or given.dtype.kind in "buif"):
-        msg = f"mask must hold numbers or truth values, one for every entry of X; got {given.dtype}."
+        msg = f"weights must hold numbers or truth values, one for every entry of X; got {given.dtype}."
         raise TypeError(msg)
-    check_sparse("mask", given)
-    check_layout("mask", given)
+    check_sparse("weights", given)
+    check_layout("weights", given)
     return given
 
 
@@ -234,12 +234,12 @@ def _any_known(M: Matrix) -> bool:
 
 def _check_weights(M: Matrix, shape: tuple[int, int]) -> Matrix:
     if tuple(M.shape) != tuple(shape):
-        msg = f"mask must have the shape of X, {tuple(shape)}; got {tuple(M.shape)}."
+        msg = f"weights must have the shape of X, {tuple(shape)}; got {tuple(M.shape)}."
         raise ValueError(msg)
     values = M.data if sp.issparse(M) else M
     smallest, largest = (float(values.min()), float(values.max())) if 0 not in values.shape else (0.0, 0.0)
     if not (np.isfinite(smallest) and np.isfinite(largest) and smallest >= 0):
-        msg = "mask must hold finite weights >= 0, 0 for a missing entry; it has negative ones or NaN."
+        msg = "weights must be finite and >= 0, 0 for a missing entry; some are negative, infinite or NaN."
         raise ValueError(msg)
     return M
 

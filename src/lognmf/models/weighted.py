@@ -18,9 +18,10 @@ from lognmf.models.base import SOLVER_CHOICES, Auto, Init, Seed, Solver, TermsMo
 class WeightedNMF(TermsModel):
     """WNMF: nonnegative matrix factorisation with missing or weighted entries.
 
-    Minimises ``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` over nonnegative U (p×k) and V (n×k). Entries that are NaN, or 0
-    in the ``mask`` given to `fit`, are missing; any other weight multiplies that entry's squared error.
-    `impute` fills the missing entries. With nothing missing it is `PlainNMF`.
+    Minimises ``Σ m_ij (x_ij − (V Uᵀ)_ij)²`` over nonnegative U (p×k) and V (n×k). Entries that are NaN, or
+    of weight 0 in the ``weights`` given to `fit`, are missing; any other weight multiplies that entry's
+    squared error: ``1 / sigma**2`` for entries with error bars ``sigma``. `impute` fills the
+    missing entries. With nothing missing it is `PlainNMF`.
 
     Parameters
     ----------
@@ -31,10 +32,9 @@ class WeightedNMF(TermsModel):
         spectral clustering of the graph of 5 neighbours.
     n_init : int, default=1
         Number of starts, run together as one batch; the best objective wins.
-    solver : {"auto", "cd", "mu"}, default="mu"
-        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros; for
-        data without missing entries. "mu": multiplicative updates. "auto": "cd" where it can
-        be used, else "mu" (docs/solvers.md).
+    solver : {"auto", "cd", "mu"}, default="auto"
+        "cd": coordinate descent, which converges in tens to hundreds of iterations with exact zeros. "mu":
+        multiplicative updates. "auto": "cd" where it can be used, else "mu" (docs/solvers.md).
     scale : float or "auto", default="auto"
         Unit of X in which weights and starts are meant. "auto": the root mean square of the samples' norms,
         missing entries left out, so that ``fit(c * X)`` is the same fit for any c > 0. 1.0: the plain
@@ -57,7 +57,7 @@ class WeightedNMF(TermsModel):
     components_, embedding_ : arrays of shape (k, p) and (n, k)
         The parts Uᵀ, and the codes V of the training samples.
     objective_, reconstruction_err_ : float
-        Value of the objective, and ``‖X − V Uᵀ‖_F``, weighted by the mask if there is one.
+        Value of the objective, and ``‖X − V Uᵀ‖_F``, weighted by ``weights`` if they are given.
     history_ : dict of ndarrays
         ``iteration``, ``seconds`` and ``objective`` of every evaluation.
     n_iter_, stop_reason_ : int and {"converged", "max_iter", "callback"}
@@ -92,7 +92,7 @@ class WeightedNMF(TermsModel):
     _: KW_ONLY
     init: Init = "random"
     n_init: int = 1
-    solver: Solver = "mu"
+    solver: Solver = "auto"
     scale: float | Auto = "auto"
     max_iter: int = 500
     tol: float = 1e-5

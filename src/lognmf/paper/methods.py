@@ -27,7 +27,8 @@ WEIGHTS = ("alpha", "beta", "gamma", "lam")
 _PLAIN = {"alpha": 0.01, "beta": 0.001, "lam": 0.1, "solver": "mu", "unit_components": False, "max_iter": 500}
 
 PINNED: dict[str, dict[str, Any]] = {
-    **{name: {"scale": 1.0} for name in ("NMF", "GNMF", "RMNMF", "WNMF")},
+    **{name: {"scale": 1.0} for name in ("NMF", "GNMF", "RMNMF")},
+    "WNMF": {"scale": 1.0, "solver": "mu"},
     "LS-NMF": {**_PLAIN, "scale": 1.0, "init": "random"},
     "RLS-NMF": {**_PLAIN, "scale": 1.0, "init": "scaled", "gamma": 1.0},
 }
