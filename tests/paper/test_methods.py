@@ -18,16 +18,16 @@ PROGRAM = """
     from lognmf.paper.pages import paper_tables
     from lognmf.paper.spec import PRESETS
     from lognmf.paper.store import StudyStore
-    from lognmf.paper.tables import DATASETS, TABLES, Scope, targets
-    scope, store = Scope(PRESETS["paper"], DATASETS), StudyStore(sys.argv[2])
+    from lognmf.paper.tables import DATASETS, TABLES, Study, targets
+    study = Study(PRESETS["paper"], DATASETS, StudyStore(sys.argv[2]))
     print(len(MODELS), file=sys.stderr)
     print(list(CONTESTANTS), OTHERS)
     for target in targets(["all"]):
         print(target)
-        for cell in target.first(scope):
+        for cell in target.first(study):
             print(cell.key, cell)
     for table in TABLES.values():
-        for one in paper_tables(table, findings(table, scope, store)):
+        for one in paper_tables(table, findings(table, study)):
             print(one)
 """
 

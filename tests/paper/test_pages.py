@@ -6,11 +6,11 @@ from lognmf.paper.analyse import FEWEST_SETS, LabelFree, Spread
 from lognmf.paper.methods import CONTESTANTS, METHODS
 from lognmf.paper.pages import _test_section, page
 from lognmf.paper.spec import PRESETS
-from lognmf.paper.tables import DATASETS, TABLES, Scope
+from lognmf.paper.tables import DATASETS, TABLES, Study
 
 
 def words(preset):
-    built = page(Scope(PRESETS[preset], DATASETS), {}, [], {})
+    built = page(Study(PRESETS[preset], DATASETS, None), {}, [], {})
     return built, " ".join([built.title, built.subtitle, *(t for s in built.sections for t in s.text)])
 
 

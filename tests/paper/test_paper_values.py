@@ -6,7 +6,7 @@ from lognmf.models import MODELS
 from lognmf.paper.analyse import METRICS, numbers, published
 from lognmf.paper.figures import DRAW
 from lognmf.paper.spec import PRESETS
-from lognmf.paper.tables import DATASETS, FIGURES, TABLES, Scope, targets
+from lognmf.paper.tables import DATASETS, FIGURES, TABLES, Study, targets
 
 
 def test_all_numbers_of_the_paper_have_their_place():
@@ -56,15 +56,15 @@ def test_targets():
 
 
 def test_only_the_wanted_data_sets():
-    scope = Scope(PRESETS["paper"], {"Yale": DATASETS["Yale"]})
+    study = Study(PRESETS["paper"], {"Yale": DATASETS["Yale"]}, None)
     for target in targets(["all"]):
-        assert {cell.data.name for cell in target.first(scope)} <= {"yale"}
-    assert list(TABLES["table2"].first(scope)) == []
+        assert {cell.data.name for cell in target.first(study)} <= {"yale"}
+    assert list(TABLES["table2"].first(study)) == []
 
 
 def test_removals_are_run_with_and_without_replacement():
-    scope = Scope(PRESETS["paper"], {"Yale": DATASETS["Yale"]})
-    noises = {cell.noise for cell in TABLES["table3"].first(scope)}
+    study = Study(PRESETS["paper"], {"Yale": DATASETS["Yale"]}, None)
+    noises = {cell.noise for cell in TABLES["table3"].first(study)}
     assert {(noise.level, noise.replacement) for noise in noises} == {
         (level, replacement) for level in (0.2, 0.4, 0.6) for replacement in (True, False)
     }

@@ -18,12 +18,11 @@ from lognmf.paper.pages import label_free_tables, paper_tables, settings_table
 from lognmf.paper.reproduce import STORE, _delete_rows, check_out, plan, reproduce
 from lognmf.paper.spec import PRESETS, Data, Preset
 from lognmf.paper.store import StudyStore
-from lognmf.paper.tables import DATASETS, FIGURES, TABLES, Scope
+from lognmf.paper.tables import DATASETS, FIGURES, TABLES, Study
 
 TINY = Preset(dict.fromkeys(WEIGHTS, (0.01, 1.0)), 4, seeds=(1, 2))
 DIGITS = dict.fromkeys(DATASETS, Data("digits", 30))
 """All eight sets are one, so that equal cells are computed once."""
-SCOPE = Scope(TINY, DIGITS)
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +39,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def store(folder):
-    return StudyStore(folder / STORE)
+def study(folder):
+    return Study(TINY, DIGITS, StudyStore(folder / STORE))
 
 
 @pytest.fixture
@@ -61,8 +60,8 @@ def test_everything_is_there(folder):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn(name, store):
-    drawings = draw(FIGURES[name], SCOPE, store)
+def test_every_figure_is_drawn(name, study):
+    drawings = draw(FIGURES[name], study)
     assert list(drawings) == (["Yale", "ORL"] if name == "fig-reconstruction" else [""])
     assert all(isinstance(drawing, Figure) and drawing.axes for drawing in drawings.values())
 
@@ -84,7 +83,7 @@ def test_how_it_came_about(folder):
     assert str(folder) not in (folder / "run.json").read_text()
 
 
-def test_the_rows_know_their_protocol(folder, store):
+def test_the_rows_know_their_protocol(folder, study):
     rows = pyarrow.parquet.read_table(folder / "rows.parquet").to_pylist()
     assert {row["protocol"] for row in rows} == {"paper", "choice", "honest", None}
     honest = [r for r in rows if r["protocol"] == "honest"]
@@ -94,17 +93,17 @@ def test_the_rows_know_their_protocol(folder, store):
     assert all(r["options"] and "penalty" in r["options"] for r in rows if r["protocol"] is None)
     clean = [r for r in rows if r["protocol"] == "paper" and r["model"] == "RLS-NMF" and r["noise"] == "none"]
     best = max(
-        findings(TABLES["table1"], SCOPE, store),
+        findings(TABLES["table1"], study),
         key=lambda f: (f.method == "RLS-NMF", f.metric == "accuracy"),
     )
     assert 100 * max(r["accuracy"] for r in clean) == pytest.approx(best.ours, abs=1e-3)
 
 
-def test_tables_hold_ours_and_the_papers(folder, store):
+def test_tables_hold_ours_and_the_papers(folder, study):
     with (folder / "tables" / "table1.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 8 * 9 * 3
-    found = findings(TABLES["table1"], SCOPE, store)
+    found = findings(TABLES["table1"], study)
     assert [f.method for f in found[::3]] == list(MODELS) * 8
     for row, finding in zip(rows, found, strict=True):
         assert float(row["ours"]) == pytest.approx(finding.ours, abs=1e-3)
@@ -114,21 +113,21 @@ def test_tables_hold_ours_and_the_papers(folder, store):
     assert {int(row["settings"]) for row in rows} == {1, 2, 8, 16}
 
 
-def test_wnmf_without_a_mask_is_nmf(store):
-    found = {(f.method, f.metric, f.entry.label): f.ours for f in findings(TABLES["table2"], SCOPE, store)}
+def test_wnmf_without_a_mask_is_nmf(study):
+    found = {(f.method, f.metric, f.entry.label): f.ours for f in findings(TABLES["table2"], study)}
     assert all(found["WNMF", m, e] == ours for (name, m, e), ours in found.items() if name == "NMF")
 
 
-def test_removals_without_replacement_have_no_number_in_the_paper(store):
-    found = findings(TABLES["table2"], SCOPE, store)
+def test_removals_without_replacement_have_no_number_in_the_paper(study):
+    found = findings(TABLES["table2"], study)
     assert len(found) == 2 * 3 * 9 * 3
     assert all((f.paper is None) == (not f.noise.replacement) for f in found)
     titles = [table.title for table in paper_tables(TABLES["table2"], found)]
     assert titles[:1] + titles[3:4] == ["Accuracy", "Accuracy, without replacement"]
 
 
-def test_what_counts(store):
-    found = [f for name in TABLES for f in findings(TABLES[name], SCOPE, store)]
+def test_what_counts(study):
+    found = [f for name in TABLES for f in findings(TABLES[name], study)]
     judged = [f for f in found if counted(f)]
     assert not any(f.entry.dataset == "AR" for f in judged)
     assert not any(f.entry.label == "60 %" for f in judged)
@@ -137,8 +136,8 @@ def test_what_counts(store):
     assert reached(judged, ["RLS-NMF"], highest=True)[0] >= good
 
 
-def test_label_free_results(store):
-    results = label_free_results(TABLES["table2"], SCOPE, store)
+def test_label_free_results(study):
+    results = label_free_results(TABLES["table2"], study)
     names = {r.name for r in results}
     assert {"k-means", "spectral clustering", "WNMF, mask", "RLS-NMF, all", *MODELS} <= names
     assert all(r.scores["accuracy"].seeds == 2 for r in results)
@@ -149,10 +148,10 @@ def test_label_free_results(store):
     assert label_free_tables(TABLES["table2"], []) == []
 
 
-def test_markdown(store):
-    table = settings_table(TABLES["table1"], findings(TABLES["table1"], SCOPE, store))
+def test_markdown(study):
+    table = settings_table(TABLES["table1"], findings(TABLES["table1"], study))
     assert "| data set | GNMF | RMNMF | LS-NMF | RLS-NMF |" in markdown(table)
-    first = paper_tables(TABLES["table1"], findings(TABLES["table1"], SCOPE, store))[0]
+    first = paper_tables(TABLES["table1"], findings(TABLES["table1"], study))[0]
     lines = markdown(first).splitlines()
     assert lines[0] == "### Accuracy"
     assert "(52.9)" in lines[6]
@@ -195,7 +194,7 @@ def test_a_limit_leaves_the_rest(tmp_path, tiny):
     options = {"preset": "tiny", "data": DIGITS, "executor": "inline", "pages": False}
     report = reproduce(["table1"], tmp_path / "out", limit=-1.0, **options)
     assert report.done == 0
-    assert report.left >= len(plan(["table1"], SCOPE))
+    assert report.left >= len(plan(["table1"], Study(TINY, DIGITS, None)))
 
 
 def test_refused_before_any_work(tmp_path):

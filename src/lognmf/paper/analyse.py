@@ -19,8 +19,7 @@ from scipy.stats import wilcoxon
 
 from lognmf.paper.methods import METHODS, OTHERS, OURS
 from lognmf.paper.spec import Noise, best, best_of_each, paper_cell
-from lognmf.paper.store import StudyStore
-from lognmf.paper.tables import Entry, PaperTable, Scope
+from lognmf.paper.tables import Entry, PaperTable, Study
 
 METRICS = {"accuracy": "Accuracy", "nmi": "Normalised mutual information", "purity": "Purity"}
 """The paper's three metrics: columns of rows, and their titles."""
@@ -68,13 +67,13 @@ class Finding:
         return None if self.ours is None or self.paper is None else self.ours - self.paper
 
 
-def findings(table: PaperTable, scope: Scope, store: StudyStore) -> list[Finding]:
+def findings(table: PaperTable, study: Study) -> list[Finding]:
     """All numbers of a table, and of its removals without replacement."""
     results = []
-    draws = [(entry, noise) for entry in table.inside(scope) for noise in entry.noises]
+    draws = [(entry, noise) for entry in table.inside(study.data) for noise in entry.noises]
     for (entry, noise), method in product(draws, METHODS):
-        source = paper_cell(scope.data[entry.dataset], noise, method, scope.preset)
-        rows, settings = store.rows(source), len(source.settings())
+        source = paper_cell(study.data[entry.dataset], noise, method, study.preset)
+        rows, settings = study.store.rows(source), len(source.settings())
         row = best(rows) if len(rows) == settings else None
         for metric in METRICS:
             paper = published(table.label, entry.dataset, entry.level, metric, method)
@@ -141,11 +140,11 @@ class LabelFree:
     setting: Mapping[str, Any]  # chosen without labels
 
 
-def label_free_results(table: PaperTable, scope: Scope, store: StudyStore) -> list[LabelFree]:
+def label_free_results(table: PaperTable, study: Study) -> list[LabelFree]:
     """The label-free results of a table, as far as all seeds are there."""
     results = []
-    for entry, name, cell in table.then(scope, store):
-        rows = store.rows(cell)
+    for entry, name, cell in table.then(study):
+        rows = study.store.rows(cell)
         if len(rows) == len(cell.seeds):
             percent = [{metric: 100 * row[metric] for metric in METRICS} for row in rows]
             scores = {m: s for m in METRICS if (s := spread(percent, m)) is not None}

@@ -24,55 +24,53 @@ from lognmf.paper.figures import draw
 from lognmf.paper.methods import WEIGHTS
 from lognmf.paper.pages import label_free_tables, page, paper_tables
 from lognmf.paper.store import StudyStore
-from lognmf.paper.tables import PaperFigure, PaperTable, Scope
+from lognmf.paper.tables import PaperFigure, PaperTable, Study
 from lognmf.report import Cell, Page, Table, write_page
 
 
-def write_outputs(
-    folder: Path, wanted: Sequence[Any], scope: Scope, store: StudyStore, *, preset: str, command: str
-) -> None:
+def write_outputs(folder: Path, wanted: Sequence[Any], study: Study, *, preset: str, command: str) -> None:
     """Write tables (csv, Markdown), figures (png, svg), ``run.json`` and the page (html, Markdown).
 
     Where pyarrow is installed, ``rows.parquet`` holds the scores of all fits. Files of the same
     names are replaced, each in one step.
     """
     tables = {
-        table.name: (table, findings(table, scope, store), label_free_results(table, scope, store))
+        table.name: (table, findings(table, study), label_free_results(table, study))
         for table in wanted
-        if isinstance(table, PaperTable) and table.inside(scope)
+        if isinstance(table, PaperTable) and table.inside(study.data)
     }
     _write_tables(folder / "tables", tables)
     if find_spec("pyarrow"):
-        named = protocols([table for table, _, _ in tables.values()], scope, store)
-        write_rows(folder / "rows.parquet", store, named)
-    figures = [(f, draw(f, scope, store)) for f in wanted if isinstance(f, PaperFigure)]
+        named = protocols([table for table, _, _ in tables.values()], study)
+        write_rows(folder / "rows.parquet", study.store, named)
+    figures = [(f, draw(f, study)) for f in wanted if isinstance(f, PaperFigure)]
     for figure, drawings in figures:
         for name, drawing in drawings.items():
             stem = figure.name + (f"-{name.lower()}" if name else "")
             for ending in ("png", "svg"):
                 with new_file(folder / "figures" / f"{stem}.{ending}", force=True) as path:
                     drawing.savefig(path)
-    about = _about(scope, store, preset, command)
+    about = _about(study, preset, command)
     _write_text(folder / "run.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n")
-    whole = page(scope, tables, figures, _facts(about))
+    whole = page(study, tables, figures, _facts(about))
     _write_text(folder / "index.md", document(whole))
     write_page(whole, folder / "index.html")
 
 
-def _about(scope: Scope, store: StudyStore, preset: str, command: str) -> dict[str, Any]:
+def _about(study: Study, preset: str, command: str) -> dict[str, Any]:
     """How the numbers were computed, for ``run.json``."""
     return {
         "command": command,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "preset": preset,
-        "values": dict(scope.preset.values),
-        "max_iter": scope.preset.max_iter,
-        "seed": scope.preset.seed,
-        "honest_seeds": scope.preset.seeds,
-        "datasets": {name: data.name for name, data in scope.data.items()},
-        "made": store.environments(),
-        "seconds": round(store.seconds(), 1),
-        "failures": [{"cell": spec, "error": error} for spec, error in store.failures()],
+        "values": dict(study.preset.values),
+        "max_iter": study.preset.max_iter,
+        "seed": study.preset.seed,
+        "honest_seeds": study.preset.seeds,
+        "datasets": {name: data.name for name, data in study.data.items()},
+        "made": study.store.environments(),
+        "seconds": round(study.store.seconds(), 1),
+        "failures": [{"cell": spec, "error": error} for spec, error in study.store.failures()],
     }
 
 
@@ -253,12 +251,12 @@ def write_rows(path: Path, store: StudyStore, protocol: Mapping[str, str] | None
         pa.parquet.write_table(table, fresh, compression="zstd", compression_level=19)
 
 
-def protocols(tables: Iterable[PaperTable], scope: Scope, store: StudyStore) -> dict[str, str]:
+def protocols(tables: Iterable[PaperTable], study: Study) -> dict[str, str]:
     """The protocol of each cell of tables by its key: "paper", "honest" (label-free) or its "choice"."""
     named: dict[str, str] = {}
     for table in tables:
-        final = (("honest", cell) for *_, cell in table.then(scope, store))
-        for protocol, cell in (*table.grids(scope), *final):
+        final = (("honest", cell) for *_, cell in table.then(study))
+        for protocol, cell in (*table.grids(study), *final):
             named.setdefault(cell.key, protocol)  # a choice may be made from the paper's own grid
     return named
 

@@ -19,12 +19,12 @@ from lognmf.paper.analyse import (
 )
 from lognmf.paper.methods import CONTESTANTS, METHODS, OTHERS, OURS
 from lognmf.paper.spec import PRESETS, Preset
-from lognmf.paper.tables import PaperFigure, PaperTable, Scope
+from lognmf.paper.tables import PaperFigure, PaperTable, Study
 from lognmf.report import Cell, Figure, Highlight, Page, Section, Table, spelled_out
 
 
 def page(
-    scope: Scope,
+    study: Study,
     tables: Mapping[str, tuple[PaperTable, Sequence[Finding], Sequence[LabelFree]]],
     figures: Sequence[tuple[PaperFigure, Mapping[str, Any]]],
     facts: Mapping[str, str],
@@ -32,7 +32,7 @@ def page(
     """The page from the results of each table, the drawings of each figure, and facts about the run."""
     every = [f for _, results, _ in tables.values() for f in results]
     label_free = [r for _, _, results in tables.values() for r in results]
-    sections = [_summary(scope, every)]
+    sections = [_summary(study, every)]
     sections += [_table_section(*parts) for parts in tables.values()]
     if label_free:
         sections.append(_test_section(label_free))
@@ -45,7 +45,7 @@ def page(
     )
     if drawn:
         sections.append(Section("Figures", (), drawn))
-    whole = scope.preset == PRESETS["paper"]
+    whole = study.preset == PRESETS["paper"]
     title = "The paper, rebuilt" if whole else "The paper's experiments in short"
     how = "run again" if whole else "run with fewer settings and iterations than the paper's"
     subtitle = (
@@ -100,9 +100,9 @@ def _protocol(preset: Preset) -> tuple[str, ...]:
     )
 
 
-def _summary(scope: Scope, results: Sequence[Finding]) -> Section:
+def _summary(study: Study, results: Sequence[Finding]) -> Section:
     """The protocols, and how many numbers are reached."""
-    text = list(_protocol(scope.preset))
+    text = list(_protocol(study.preset))
     judged = [f for f in results if counted(f)]
     good, total = reached(judged, OURS)
     if total:

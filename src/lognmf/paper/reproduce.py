@@ -16,7 +16,7 @@ from lognmf.paper.run import (
 )
 from lognmf.paper.spec import PRESETS, Cell, Data
 from lognmf.paper.store import StudyStore
-from lognmf.paper.tables import DATASETS, Scope, targets
+from lognmf.paper.tables import DATASETS, Study, targets
 from lognmf.paper.work import size
 from lognmf.parameters import check_choice
 from lognmf.progress import printed, say
@@ -86,15 +86,13 @@ def reproduce(
     """
     check_choice("preset", preset, PRESETS)
     wanted = targets(what)
-    scope = Scope(PRESETS[preset], _chosen(data))
-    if not any(target.inside(scope) for target in wanted):
-        msg = (
-            f"Nothing of {', '.join(what)} is about {', '.join(scope.data)}: choose other data sets, or all."
-        )
+    chosen = _chosen(data)
+    if not any(target.inside(chosen) for target in wanted):
+        msg = f"Nothing of {', '.join(what)} is about {', '.join(chosen)}: choose other data sets, or all."
         raise ValueError(msg)
     check_resources(executor, jobs, device)
-    for chosen in scope.data.values():
-        size(chosen)  # refuses data that cannot be loaded before any work
+    for one in chosen.values():
+        size(one)  # refuses data that cannot be loaded before any work
     folder = check_out(out)
     for other in merge:
         if not Path(other).is_file():
@@ -106,26 +104,26 @@ def reproduce(
     folder.mkdir(parents=True, exist_ok=True)
     if force:
         _delete_rows(folder)
-    store = StudyStore(folder / STORE)
+    study = Study(PRESETS[preset], chosen, StudyStore(folder / STORE))
     start = time.perf_counter()
     reports = []
     with printed(verbose):
         for other in merge:
-            say(f"{store.merge(other)} rows taken over from {other}")
-        store.check()
+            say(f"{study.store.merge(other)} rows taken over from {other}")
+        study.store.check()
         for name in ("grids", "chosen settings") if fit else ():
-            cells = plan(what, scope, None if name == "grids" else store)
+            cells = plan(what, study, chosen=name != "grids")
             left = None if limit is None else limit - (time.perf_counter() - start)
-            todo = missing(cells, store)
+            todo = missing(cells, study.store)
             if todo and (left is None or left > 0):
                 say(f"{name}: {sum(piece.fits for piece in todo)} fits in {len(todo)} pieces")
             options: Any = {"executor": executor, "jobs": jobs, "device": device, "limit": left}
-            reports.append(compute(cells, store, **options, name=name))
+            reports.append(compute(cells, study.store, **options, name=name))
         done, failed, not_done = (sum(getattr(r, key) for r in reports) for key in ("done", "failed", "left"))
         if pages:
             from lognmf.paper.outputs import write_outputs
 
-            write_outputs(folder, wanted, scope, store, preset=preset, command=command)
+            write_outputs(folder, wanted, study, preset=preset, command=command)
             say(f"The page is {folder / 'index.html'}")
     return Report(done, failed, not_done, time.perf_counter() - start)
 
@@ -156,12 +154,11 @@ def _delete_rows(folder: Path) -> None:
             (folder / f"{STORE}{ending}").unlink(missing_ok=True)
 
 
-def plan(what: Sequence[str], scope: Scope, store: StudyStore | None = None) -> list[Cell]:
-    """The cells of the first stage; with a store, those of the second, which are chosen from its rows."""
+def plan(what: Sequence[str], study: Study, *, chosen: bool = False) -> list[Cell]:
+    """The cells of the grids, or the cells that are ``chosen`` from the rows of the grids."""
     cells: dict[Cell, None] = {}
     for target in targets(what):
-        found = target.first(scope) if store is None else (cell for *_, cell in target.then(scope, store))
-        cells |= dict.fromkeys(found)
+        cells |= dict.fromkeys((cell for *_, cell in target.then(study)) if chosen else target.first(study))
     return list(cells)
 
 

@@ -29,11 +29,12 @@ from lognmf.paper.store import StudyStore
 
 
 @dataclass(frozen=True)
-class Scope:
-    """How much of the paper is wanted: a preset, and data sets by the paper's names."""
+class Study:
+    """A run of the paper's experiments: how much is tried, on which data, and the results so far."""
 
     preset: Preset
-    data: Mapping[str, Data]
+    data: Mapping[str, Data]  # by the paper's names
+    store: StudyStore
 
 
 # Tables ------------------------------------------------------------------------------------
@@ -70,34 +71,34 @@ class PaperTable:
     entries: tuple[Entry, ...]
     corner: str  # what the rows are
 
-    def inside(self, scope: Scope) -> list[Entry]:
+    def inside(self, data: Mapping[str, Data]) -> list[Entry]:
         """The rows that are wanted."""
-        return [entry for entry in self.entries if entry.dataset in scope.data]
+        return [entry for entry in self.entries if entry.dataset in data]
 
-    def grids(self, scope: Scope) -> Iterator[tuple[str, Cell]]:
+    def grids(self, study: Study) -> Iterator[tuple[str, Cell]]:
         """The grids of the protocols: "paper", and the "choice" that the label-free one is made from."""
-        for entry in self.inside(scope):
-            data = scope.data[entry.dataset]
+        for entry in self.inside(study.data):
+            data = study.data[entry.dataset]
             for noise in entry.noises:
                 for model in METHODS:
-                    yield "paper", paper_cell(data, noise, model, scope.preset)
+                    yield "paper", paper_cell(data, noise, model, study.preset)
             for contestant in entry.contestants.values():
-                source = choice_cell(data, entry.noise, contestant, scope.preset)
+                source = choice_cell(data, entry.noise, contestant, study.preset)
                 if source is not None:
                     yield "choice", source
 
-    def first(self, scope: Scope) -> Iterator[Cell]:
+    def first(self, study: Study) -> Iterator[Cell]:
         """The grids of both protocols."""
-        return (cell for _, cell in self.grids(scope))
+        return (cell for _, cell in self.grids(study))
 
-    def then(self, scope: Scope, store: StudyStore) -> Iterator[tuple[Entry, str, Cell]]:
+    def then(self, study: Study) -> Iterator[tuple[Entry, str, Cell]]:
         """The settings chosen without labels, with their rows of the table and their methods."""
-        for entry in self.inside(scope):
-            data = scope.data[entry.dataset]
+        for entry in self.inside(study.data):
+            data = study.data[entry.dataset]
             for name, contestant in entry.contestants.items():
-                source = choice_cell(data, entry.noise, contestant, scope.preset)
-                rows = [] if source is None else store.rows(source)
-                chosen = final_cell(data, entry.noise, contestant, scope.preset, rows)
+                source = choice_cell(data, entry.noise, contestant, study.preset)
+                rows = [] if source is None else study.store.rows(source)
+                chosen = final_cell(data, entry.noise, contestant, study.preset, rows)
                 if chosen is not None:
                     yield entry, name, chosen
 
@@ -117,28 +118,28 @@ class PaperFigure:
     every: int | None = None  # the best fits are evaluated so often; 0: at the end, for clean timings
     penalties: bool = False  # whether it compares the two penalties of LS-NMF, without a graph, by sparseness
 
-    def inside(self, scope: Scope) -> list[str]:
+    def inside(self, data: Mapping[str, Data]) -> list[str]:
         """The data sets that are wanted."""
-        return [name for name in self.models if name in scope.data]
+        return [name for name in self.models if name in data]
 
-    def grid(self, name: str, model: str, scope: Scope) -> Cell:
+    def grid(self, name: str, model: str, study: Study) -> Cell:
         """The grid of a model on a data set."""
         if self.penalties:
-            return penalty_cell(scope.data[name], model, scope.preset)
-        return paper_cell(scope.data[name], CLEAN, model, scope.preset)
+            return penalty_cell(study.data[name], model, study.preset)
+        return paper_cell(study.data[name], CLEAN, model, study.preset)
 
-    def first(self, scope: Scope) -> Iterator[Cell]:
+    def first(self, study: Study) -> Iterator[Cell]:
         """The grids that it shows, or whose best settings are followed."""
-        for name in self.inside(scope):
+        for name in self.inside(study.data):
             for model in self.models[name]:
-                yield self.grid(name, model, scope)
+                yield self.grid(name, model, study)
 
-    def then(self, scope: Scope, store: StudyStore) -> Iterator[tuple[str, str, Cell]]:
+    def then(self, study: Study) -> Iterator[tuple[str, str, Cell]]:
         """The best fits, followed, with their data sets and models."""
-        for name in self.inside(scope) if self.every is not None else ():
+        for name in self.inside(study.data) if self.every is not None else ():
             for model in self.models[name]:
-                source = self.grid(name, model, scope)
-                every, rows = self.every or source.option("max_iter"), store.rows(source)
+                source = self.grid(name, model, study)
+                every, rows = self.every or source.option("max_iter"), study.store.rows(source)
                 followed = followed_cell(source, rows, every, sparseness=self.penalties)
                 if followed is not None:
                     yield name, model, followed
