@@ -40,8 +40,8 @@ def remove(
     X_noisy : ndarray or csr_array of shape (n, p)
         X with zeros at the drawn entries, of the same dtype.
     mask : ndarray of bool of shape (n, p)
-        True where the entry is known, False where it was removed: the ``mask`` that
-        `WeightedNMF.fit` and `LogSparseNMF.fit` take.
+        True where the entry is known, False where it was removed: ``weights`` for
+        `WeightedNMF.fit` and `LogSparseNMF.fit`.
 
     Raises
     ------

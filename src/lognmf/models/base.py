@@ -364,7 +364,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     ) -> Self:
         """Check, start, iterate, keep the best.
 
-        This is `fit` for callers in this package: `Samples` have been read before, and come with their
+        This is `fit` for callers in this package: ``Samples`` have been read before, and come with their
         ``graphs``; ``given`` are first factors by their names.
         """
         self.check_parameters()
