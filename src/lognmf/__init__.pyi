@@ -2,13 +2,13 @@ from . import datasets as datasets
 from . import metrics as metrics
 from . import noise as noise
 from . import plots as plots
+from .choose.components import choose_components as choose_components
+from .choose.consensus import consensus_components as consensus_components
 from .clusterer import NMFClustering as NMFClustering
 from .clustering import cluster as cluster
 from .comparison import compare as compare
 from .core.matrices import to_device as to_device
 from .graph import knn_graph as knn_graph
-from .grid.components import choose_components as choose_components
-from .grid.consensus import consensus_components as consensus_components
 from .grid.grid import fit_grid as fit_grid
 from .grid.select import select as select
 from .grid.tune import tune as tune

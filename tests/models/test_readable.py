@@ -72,3 +72,13 @@ def test_labels_of_columns_that_are_numbers(X, model, tmp_path):
     assert sorted(top) == [["2", "11"], ["7", "3"]]
     assert load_model(save_model(model, tmp_path / "model")).top_features(2) == top
     assert sorted(model.fit(X).top_features(1)) == [["0"], ["2"]]
+
+
+def test_features_that_are_specific_to_a_part():
+    """One feature is the largest in both parts; another is in one part alone."""
+    model = PlainNMF(2)
+    model.components_ = np.array([[5.0, 3.0, 0.0, 1.0], [5.0, 0.0, 4.0, 1.0]])
+    assert model.top_features(1) == [["0"], ["0"]]
+    assert [top[0] for top in model.top_features(2, by="specific")] == ["1", "2"]
+    with pytest.raises(ValueError, match="by must be one of"):
+        model.top_features(by="size")

@@ -5,14 +5,13 @@ import pytest
 
 from drawing import png
 from lognmf import plots
-from lognmf.grid.components import ComponentChoice
+from lognmf.choose.components import ComponentChoice
 
 pytest.importorskip("matplotlib")
 
 ROWS = [
     {
         "k": k,
-        "eigengap": 0.1 / k,
         "held_out_error": error,
         "held_out_se": 0.01,
         "above_best": error - 0.1,
@@ -24,10 +23,10 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("by", ["held_out", "stability", "eigengap"])
+@pytest.mark.parametrize("by", ["held_out", "stability"])
 def test_evidence_is_drawn_and_the_choice_marked(by):
     figure = plots.components(ROWS, 3, by)
-    assert len(figure.axes) == 3
+    assert len(figure.axes) == 2
     assert figure.axes[0].get_title() == plots.components.__globals__["TITLES"][by]
     assert [text.get_text() for text in figure.axes[0].texts] == ["k = 3"]
     held_out = next(axes for axes in figure.axes if axes.get_title().startswith("Error"))
@@ -37,10 +36,9 @@ def test_evidence_is_drawn_and_the_choice_marked(by):
 
 
 def test_only_what_was_computed():
-    rows = [{"k": row["k"], "eigengap": row["eigengap"]} for row in ROWS]
-    figure = ComponentChoice(2, "because", rows, "eigengap").plot()
-    (axes,) = figure.axes
-    assert [bar.get_height() for bar in axes.patches] == [0.1 / 2, 0.1 / 3, 0.1 / 4]
+    rows = [{"k": row["k"], "stability": row["stability"]} for row in ROWS]
+    (axes,) = ComponentChoice(2, "because", rows, "stability").plot().axes
+    np.testing.assert_allclose(axes.lines[1].get_ydata(), [0.9, 0.85, 0.8])
 
 
 def test_large_ranges_of_errors_are_logarithmic():

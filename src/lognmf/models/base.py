@@ -237,7 +237,13 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             raise ValueError(msg)
         return V @ like(self.components_, V)
 
-    def top_features(self, n: int = 10, names: Sequence[str] | None = None) -> list[list[str]]:
+    def top_features(
+        self,
+        n: int = 10,
+        names: Sequence[str] | None = None,
+        *,
+        by: Literal["weight", "specific"] = "weight",
+    ) -> list[list[str]]:
         """Name the features of the largest weight in every part.
 
         Parameters
@@ -247,11 +253,15 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         names : sequence of str, optional
             Names of the p features, such as ``vectorizer.get_feature_names_out()``. Default: those of the
             data frame or AnnData object that the model was fitted to.
+        by : {"weight", "specific"}, default="weight"
+            "specific" ranks features by their weight times the logarithm of its ratio to the mean weight in
+            all parts of equal sum: what is large in one part and not in the others. A feature that is no
+            larger than on average is left out.
 
         Returns
         -------
         list of lists of str
-            One list per part, largest weight first. Without names of features, their numbers.
+            One list per part, largest first. Without names of features, their numbers.
 
         Raises
         ------
@@ -260,7 +270,10 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         """
         check_is_fitted(self)
         check_integer("n", n, 1)
+        check_choice("by", by, ("weight", "specific"))
         parts = to_numpy(self.components_)
+        if by == "specific":
+            parts = specific(parts)
         if names is None:
             names = vars(self).get("feature_names_in_", vars(self).get("feature_labels_"))
         elif len(names) != parts.shape[1]:
@@ -623,6 +636,16 @@ class TermsModel(BasisAndCodesModel):
             return None
         weights = {name: like([1.0], data.pattern) for name in self.spec.weights}
         return SOLVERS[self.solver].refuses(self._problem(data, None, weights))
+
+
+def specific(parts: np.ndarray) -> np.ndarray:
+    """Scores (k, p) of features that are large in one part and not in the others."""
+    size = abs(parts.astype(np.float64))
+    sums = size.sum(axis=1, keepdims=True)
+    share = size / np.where(sums > 0, sums, 1.0)
+    usual = share.mean(axis=0)
+    ratio = np.divide(share, usual, out=np.ones_like(share), where=usual > 0)
+    return share * np.log(np.maximum(ratio, 1.0))
 
 
 def largest_features(parts: np.ndarray, names: Sequence[Any] | None, n: int) -> list[list[str]]:

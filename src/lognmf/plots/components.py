@@ -22,7 +22,7 @@ TITLES = {
     "stability": "Stability of the parts, higher is better",
     "modularity": "Modularity of the clusters, higher is better",
     "silhouette": "Silhouette of the clusters, higher is better",
-    "eigengap": "Gap of the neighbour graph, a hint at clusters",
+    "agreement": "Agreement of the judges, higher is better",
 }
 
 
@@ -35,8 +35,9 @@ def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out
         As ``rows`` of `choose_components`: ``k`` with the columns that were computed.
     best : int
         The recommended number.
-    by : {"held_out", "stability", "modularity", "eigengap"}, default="held_out"
-        What the recommendation goes by; its panel is the first.
+    by : str, default="held_out"
+        What the recommendation goes by, such as "held_out", "stability" or, for the rows of
+        ``NMFClustering("auto").number_``, "agreement"; its panel is the first.
 
     Returns
     -------
@@ -48,8 +49,8 @@ def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out
 
     Examples
     --------
-    >>> rows = [{"k": k, "eigengap": gap} for k, gap in ((2, 0.1), (3, 0.4), (4, 0.05))]
-    >>> figure = components(rows, 3, "eigengap")
+    >>> rows = [{"k": k, "stability": value} for k, value in ((2, 0.9), (3, 1.0), (4, 0.5))]
+    >>> figure = components(rows, 3, "stability")
     """
     ks = np.array([row["k"] for row in rows])
     shown = [name for name in TITLES if {name, f"{name}_error"} & set(rows[0])]
@@ -58,9 +59,7 @@ def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out
     for name, axes in zip(shown, places, strict=True):
         axes.axvline(best, color=_MARK, linewidth=6, alpha=0.25, zorder=0)
         _DRAW[name](axes, ks, {column: [row[column] for row in rows] for column in rows[0]})
-        axes.set_xlabel(
-            "number of " + ("clusters" if name in ("modularity", "silhouette", "eigengap") else "components")
-        )
+        axes.set_xlabel("number of " + ("clusters" if "agreement" in rows[0] else "components"))
         axes.locator_params(axis="x", integer=True)
     top = by == "held_out"  # errors fall, the others rise: the number stands where no curve is
     where: Any = {"xycoords": ("data", "axes fraction"), "xytext": (5, -4 if top else 4)}
@@ -98,17 +97,10 @@ def _of_clusters(name: str, axes: Axes, ks: np.ndarray, columns: Mapping[str, An
     axes.set_ylabel(name)
 
 
-def _eigengap(axes: Axes, ks: np.ndarray, columns: Mapping[str, Any]) -> None:
-    """Gaps as bars."""
-    axes.set_axisbelow(True)
-    axes.bar(ks, columns["eigengap"], color=ACCENT, width=0.7)
-    axes.set_ylabel("λₖ − λₖ₊₁")
-
-
 _DRAW: dict[str, Callable[[Axes, np.ndarray, Mapping[str, Any]], None]] = {
     "held_out": _held_out,
     "stability": _stability,
     "modularity": partial(_of_clusters, "modularity"),
     "silhouette": partial(_of_clusters, "silhouette"),
-    "eigengap": _eigengap,
+    "agreement": partial(_of_clusters, "agreement"),
 }

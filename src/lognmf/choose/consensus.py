@@ -17,19 +17,14 @@ from lognmf.clustering.kmeans import cluster
 from lognmf.core.arrays import to_numpy
 from lognmf.graph import Graphs
 from lognmf.grid.plan import check_model
-from lognmf.models import PlainNMF
+from lognmf.models import LogSparseNMF
 from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.engine import draw
 from lognmf.models.scale import in_units
-from lognmf.models.validation import check_samples, read_samples
+from lognmf.models.validation import Samples, check_samples, read_samples
 from lognmf.models.weights import fit_batch
-from lognmf.parameters import (
-    check_choice,
-    check_integer,
-    check_nonnegative,
-    check_positive,
-    check_random_state,
-)
+from lognmf.parameters import check_integer, check_positive, check_random_state
+from lognmf.progress import stage
 
 NEIGHBOUR_SHARE = 0.3
 """A part is compared with as many nearest neighbours as this share of the restarts: cNMF's number."""
@@ -99,8 +94,9 @@ def consensus_components(
     n_components : int
         Number of components k, at least 2.
     model : estimator, optional
-        Its parameters apply to every restart; its weights must be numbers, and it must take U0 and V0.
-        Default: `PlainNMF` to convergence, by coordinate descent where it can be used.
+        Its parameters apply to every restart; it must take U0 and V0. Weights that are "auto" are chosen
+        once, by a fit of its own, and given to all restarts. A start that is the same for every seed is
+        replaced by "scaled". Default: `LogSparseNMF`.
     n_restarts : int, default=20
         Number of restarts, at least 2.
     threshold : float, default=0.5
@@ -143,7 +139,9 @@ def consensus_components(
     check_positive("threshold", threshold)
     check_random_state(random_state)
     estimator = _restarting(model, n_components, n_restarts)
-    parts, errors = _restarts(estimator, X, random_state)
+    samples = read_samples(X, estimator=estimator)
+    estimator.set_params(**_chosen_weights(estimator, samples, random_state))
+    parts, errors = _restarts(estimator, samples, random_state)
     distance = _neighbour_distance(parts, n_restarts)
     kept = np.flatnonzero(distance <= threshold)
     enough = len(kept) > n_components
@@ -159,30 +157,38 @@ def consensus_components(
     medians = np.stack([np.median(parts[labels == j], axis=0) for j in range(len(stability))])
     restart = np.arange(len(parts)) // n_components
     support = np.array([len(np.unique(restart[labels == j])) / n_restarts for j in range(len(stability))])
-    fitted = _with_parts(estimator, medians, X)
+    fitted = _with_parts(estimator, medians, samples)
     return Consensus(fitted, stability, support, parts, distance, labels, errors)
 
 
 def _restarting(model: Any, n_components: int, n_restarts: int) -> Any:
     """The estimator of which a batch of restarts is fitted, checked."""
-    if model is None:
-        model = PlainNMF(init="random", solver="auto", max_iter=1000)
-    estimator = check_model(model, None, None)
+    estimator = check_model(LogSparseNMF() if model is None else model, None, None)
     if not isinstance(estimator, BasisAndCodesModel):
         msg = f"model must take U0 and V0, such as PlainNMF or LogSparseNMF; got {type(estimator).__name__}."
         raise TypeError(msg)
-    for name in estimator.spec.weights:
-        check_nonnegative(name, getattr(estimator, name))
-    check_choice("init", estimator.init, RANDOM_STARTS)
     check_integer("max_iter", estimator.max_iter, 1)
+    if estimator.init in estimator.spec.starts and estimator.init not in RANDOM_STARTS:
+        estimator.set_params(init="scaled")
     estimator.set_params(n_components=n_components, n_init=n_restarts, warm_start=False)
     estimator.check_parameters()
     return estimator
 
 
-def _restarts(estimator: Any, X: Any, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+def _chosen_weights(estimator: Any, samples: Samples, random_state: Any) -> dict[str, float]:
+    """The weights that the estimator chooses in one fit, if any is "auto"."""
+    names = [name for name in estimator.spec.auto if isinstance(getattr(estimator, name), str)]
+    if not names:
+        return {}
+    with stage("choosing weights"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = clone(estimator).set_params(n_init=1, random_state=random_state).fit_samples(samples)
+    return {name: getattr(fitted, f"{name}_") for name in names}
+
+
+def _restarts(estimator: Any, samples: Samples, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
     """Unit-norm parts of every restart (R, p), k rows each, and the reconstruction error of every restart."""
-    data = check_samples(estimator, read_samples(X, estimator=estimator), reset=True)
+    data = check_samples(estimator, samples, reset=True)
     graphs = Graphs(data.X)
     estimator.check_data(data, graphs)
     unit = estimator.unit_of(data)
@@ -211,12 +217,13 @@ def _by_stability(parts: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np
     return np.argsort(order)[groups], stability[order]
 
 
-def _with_parts(estimator: Any, parts: np.ndarray, X: Any) -> Any:
+def _with_parts(estimator: Any, parts: np.ndarray, samples: Samples) -> Any:
     """The estimator with these ``parts`` (k, p) and the best codes for them."""
     fixed = clone(estimator).set_params(n_init=1, max_iter=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # no iteration is made on purpose
-        first = np.ones((read_samples(X, estimator=estimator).shape[0], len(parts)))
-        codes = fixed.fit(X, U0=parts.T, V0=first).transform(X)
-        fixed.fit(X, U0=parts.T, V0=codes)
+        codes = np.ones((samples.shape[0], len(parts)))
+        for _ in range(2):
+            fixed.fit_samples(samples, {"U0": parts.T, "V0": codes})
+            codes = fixed.transform(samples)
     return fixed.set_params(max_iter=estimator.max_iter)

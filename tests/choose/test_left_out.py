@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from lognmf.choose.left_out import Gaps, LeftOut, balanced, outlying, sweep, without_one
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.rule import State
-from lognmf.core.solvers.left_out import Gaps, LeftOut, balanced, outlying, sweep, without_one
 
 N, P, K, B = 20, 12, 3, 4
 

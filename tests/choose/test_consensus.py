@@ -89,7 +89,7 @@ def test_the_same_seed_gives_the_same_parts():
         ({"threshold": 1e-9, "model": mu(max_iter=20)}, ValueError, "larger threshold"),
         ({"model": "nmf"}, ValueError, "model must be"),
         ({"model": ConvexNMF()}, TypeError, "U0 and V0"),
-        ({"model": mu(init="nndsvda")}, ValueError, "init must be"),
+        ({"model": mu(init="zero")}, ValueError, "init must be"),
         ({"model": LogSparseNMF(init="random", alpha=-1.0, max_iter=5)}, ValueError, "alpha"),
     ],
 )
@@ -105,3 +105,12 @@ def test_lists_and_frames(rng):
     first, *others = (consensus_components(form(X), 2, **options) for form in (np.asarray, list, DataFrame))
     for other in others:
         np.testing.assert_array_equal(other.model.components_, first.model.components_)
+
+
+def test_weights_are_chosen_once_and_starts_differ():
+    parts, X = planted(noise=0.1)
+    found = consensus_components(X.tolist(), 3, model=LogSparseNMF(4), n_restarts=6, random_state=0)
+    unit = found.model.components_ / np.linalg.norm(found.model.components_, axis=1, keepdims=True)
+    assert (unit @ parts.T).max(axis=0).min() > 0.95
+    assert all(isinstance(getattr(found.model, name), float) for name in ("alpha", "beta"))
+    assert len(np.unique(found.restart_errors)) == 6

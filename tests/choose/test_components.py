@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import choose_components, knn_graph
-from lognmf.grid import graph_evidence
-from lognmf.grid.held_out import draw_entries
-from lognmf.grid.recommendations import RECOMMENDATIONS
+from lognmf import WeightedNMF, choose_components
+from lognmf.choose.components import EXACT, RECOMMENDATIONS
+from lognmf.choose.held_out import draw_entries
 from problems import moves
 
 
@@ -42,17 +41,19 @@ def test_a_part_that_explains_little_of_spectra_is_found(rng):
     assert choice.rows[1]["held_out_error"] < 0.05
 
 
-def test_errors_that_go_on_falling_tell_nothing_about_the_turn():
-    rows = [
-        {"k": k, "held_out_error": 1e-3 / 2**k, "above_best": 1e-3 / 2**k, "above_best_se": 0, "stability": 1}
-        for k in range(1, 9)
+def test_an_error_that_falls_on_turns_where_the_last_part_is():
+    """What is left of nearly exact data has structure too; a straight fall tells nothing."""
+    recommend = RECOMMENDATIONS["held_out"]
+    least = [{"above_best": 1.0, "above_best_se": 0.0, "stability": 1.0, "k": k} for k in range(1, 8)]
+    least[-1]["above_best"] = 0.0
+    turning = [
+        row | {"held_out_error": 5.0**-k} for row, k in zip(least, (1, 4, 6, 6.2, 6.4, 6.6, 6.8), strict=True)
     ]
-    assert RECOMMENDATIONS["held_out"](rows)[0] == 1
-
-
-def test_clusters_may_be_more_than_features(rng):
-    X = np.repeat(np.eye(2) * 10, 20, axis=0) + rng.random((40, 2))
-    assert choose_components(X, range(2, 6), by="modularity", random_state=0).best == 2
+    assert (
+        recommend([row | {"held_out_error": 1e3 * EXACT * row["held_out_error"]} for row in turning])[0] == 3
+    )
+    straight = [row | {"held_out_error": 8e-4 * 0.8 ** row["k"]} for row in least]
+    assert recommend(straight)[0] == 7
 
 
 def test_overfitting_shows_in_held_out_entries_only():
@@ -105,25 +106,6 @@ def test_the_same_seed_gives_the_same_rows():
     assert first == again
 
 
-@pytest.mark.parametrize("by", ["modularity", "eigengap"])
-def test_the_graph_counts_clusters(by):
-    rng = np.random.default_rng(0)
-    X = np.repeat(np.eye(6, 20) * 2, 15, axis=0) + rng.random((90, 20))
-    choice = choose_components(X, range(2, 12), by=by, random_state=0)
-    assert choice.best == 6
-    assert "6 clusters" in choice.reason
-    more = {"silhouette"} if by == "modularity" else set()
-    assert set(choice.rows[0]) == {"k", "eigengap", by} | more
-
-
-def test_eigengap_of_a_large_graph_is_the_same(monkeypatch):
-    X = np.random.default_rng(0).random((120, 5))
-    rows = choose_components(X, range(2, 5), by="eigengap").rows
-    monkeypatch.setattr("lognmf.grid.graph_evidence.DENSE", 10)
-    again = choose_components(X, range(2, 5), by="eigengap").rows
-    np.testing.assert_allclose(*([row["eigengap"] for row in found] for found in (rows, again)), atol=1e-8)
-
-
 def row(k, error, se=0.0, stability=1.0):
     return {
         "k": k,
@@ -139,6 +121,7 @@ def test_a_smaller_number_wins_unless_it_is_clearly_worse():
     assert recommend([row(1, 0.9), row(2, 0.2), row(3, 0.1)])[0] == 3
     assert recommend([row(1, 0.9), row(2, 0.15, se=0.06), row(3, 0.1)])[0] == 2  # within a standard error
     assert recommend([row(1, 0.9), row(2, 0.112), row(3, 0.1)])[0] == 2  # a twentieth of a usual part: 0.015
+    assert recommend([row(1, 0.9), row(2, 0.12, se=0.001), row(3, 0.1)])[0] == 3
     assert recommend([row(1, 0.9), row(2, 0.1), row(3, 0.11)])[0] == 2
 
 
@@ -158,7 +141,6 @@ def test_progress(capsys):
     assert 0 < choice.seconds < time.perf_counter() - began
     assert seen.counts == [(1, 3), (2, 3), (3, 3)]
     told = capsys.readouterr().err
-    assert "finding 5 neighbours" in told
     assert "choosing the number of parts: 3 of 3 numbers tried" in told
     assert "s left" in told
 
@@ -199,22 +181,39 @@ def test_data_that_are_refused(X, words):
         choose_components(X, (1, 2))
 
 
-def test_too_few_samples_for_a_gap():
-    with pytest.raises(ValueError, match="try smaller ones"):
-        choose_components(np.eye(2), (1, 2), by="eigengap")
-
-
 def test_constant_data_need_one_component():
     assert choose_components(np.ones((12, 8)), range(1, 4), random_state=0).best == 1
 
 
-def test_eigenvalues_of_a_large_graph_in_pieces(rng, monkeypatch):
-    """Three pieces have the eigenvalue 1 three times, and the gap is after the third."""
-    X = np.repeat(np.eye(3), 200, axis=0) * 100 + rng.random((600, 3))
-    W = knn_graph(X, 5)
-    exact = graph_evidence.graph_evidence(W, [2, 3, 4], random_state=0, X=X)
-    monkeypatch.setattr(graph_evidence, "DENSE", 10)
-    monkeypatch.setattr(graph_evidence, "LARGE", 10)
-    large = graph_evidence.graph_evidence(W, [2, 3, 4], random_state=0, X=X)
-    np.testing.assert_allclose(large["eigengap"], exact["eigengap"], atol=2e-3)
-    np.testing.assert_allclose(large["modularity"][1], exact["modularity"][1], atol=1e-9)
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_exact_rank(rank):
+    """How far fits of further parts are from convergence tells nothing."""
+    rng = np.random.default_rng(rank)
+    X = rng.random((60, rank)) @ rng.random((rank, 30))
+    assert choose_components(X, range(1, 7), random_state=0).best == rank
+
+
+def test_the_fit_of_a_number_does_not_depend_on_the_others():
+    X = planted(4)
+    rows = [choose_components(X, ks, random_state=0).rows for ks in (range(2, 7), range(1, 14), [4, 5])]
+    for k in (4, 5):
+        found = [next(row for row in one if row["k"] == k) for one in rows]
+        for name in ("held_out_error", "training_error", "stability"):
+            assert found[0][name] == found[1][name] == found[2][name]
+
+
+def test_the_model_that_will_be_fitted_is_judged():
+    X = planted(3, n=40, p=20)
+    choice = choose_components(X, [1, 3, 5], model=WeightedNMF(max_iter=200), n_folds=2, random_state=0)
+    assert choice.best == 3
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    assert choose_components(X, [1, 3], model="WNMF", n_folds=2, random_state=0).best == 3
+    with pytest.raises(ValueError, match=r"model must take missing entries, .*; got PlainNMF"):
+        choose_components(X, [1, 3], model="NMF")
+
+
+def test_of_many_samples_and_features_some_are_used(monkeypatch):
+    monkeypatch.setattr("lognmf.choose.components.MOST_SAMPLES", 60)
+    monkeypatch.setattr("lognmf.choose.components.MOST_FEATURES", 30)
+    for form in (np.asarray, sp.csr_array):
+        assert choose_components(form(planted(4)), range(2, 7), random_state=0).best == 4

@@ -1,0 +1,1 @@
+"""The number of components, and the parts that many fits agree on."""
