@@ -6,19 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from lognmf.paper.analyse import holm, paired_tests, spread
-
-
-def test_spread():
-    rows = [{"accuracy": value} for value in (0.1, 0.2, 0.6)]
-    found = spread(rows, "accuracy")
-    assert (found.mean, found.std, found.seeds) == (
-        pytest.approx(0.3),
-        pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1)),
-        3,
-    )
-    assert spread(rows[:1], "accuracy").std == 0
-    assert spread([], "accuracy") is None
+from lognmf.paper.analyse import holm, paired_tests
 
 
 def test_paired_tests():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lognmf.paper.analyse import FEWEST_SETS, LabelFree, Spread
+from lognmf.paper.analyse import FEWEST_SETS, LabelFree
 from lognmf.paper.methods import CONTESTANTS, METHODS
 from lognmf.paper.pages import _test_section, page
 from lognmf.paper.spec import PRESETS
@@ -35,7 +35,7 @@ def label_free(count):
     """Results of all methods on so many data sets, with LS-NMF ahead everywhere."""
     entries = [entry for entry in TABLES["table1"].entries if entry.level == "clean"][:count]
     return [
-        LabelFree("table1", entry, name, {"accuracy": Spread(60.0 + (name == "LS-NMF"), 1.0, 5)}, {})
+        LabelFree("table1", entry, name, {"accuracy": (60.0 + (name == "LS-NMF"), 1.0)}, 5, {})
         for entry in entries
         for name in CONTESTANTS
     ]

@@ -5,6 +5,7 @@ import json
 import sqlite3
 from contextlib import closing
 
+import numpy as np
 import pyarrow.parquet
 import pytest
 from matplotlib.figure import Figure
@@ -140,7 +141,10 @@ def test_label_free_results(study):
     results = label_free_results(TABLES["table2"], study)
     names = {r.name for r in results}
     assert {"k-means", "spectral clustering", "WNMF, mask", "RLS-NMF, all", *MODELS} <= names
-    assert all(r.scores["accuracy"].seeds == 2 for r in results)
+    assert all(r.seeds == 2 for r in results)
+    for result, (_, _, cell) in zip(results, TABLES["table2"].then(study), strict=True):
+        percent = [100 * row["nmi"] for row in study.store.rows(cell)]
+        assert result.scores["nmi"] == pytest.approx((np.mean(percent), np.std(percent, ddof=1)))
     assert all(set(r.setting) == {"alpha", "beta", "lam"} for r in results if r.name == "LS-NMF")
     (table,) = label_free_tables(TABLES["table2"], results)
     assert len(table.rows) == 3

@@ -113,30 +113,14 @@ def reached(results: Iterable[Finding], methods: Sequence[str], *, highest: bool
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Mean and standard deviation (n − 1) of a metric over seeds."""
-
-    mean: float
-    std: float
-    seeds: int
-
-
-def spread(rows: Sequence[Mapping[str, Any]], metric: str) -> Spread | None:
-    """Mean and standard deviation of a metric; None without rows."""
-    values = [row[metric] for row in rows]
-    if not values:
-        return None
-    return Spread(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
-
-
-@dataclass(frozen=True)
 class LabelFree:
     """A method's label-free result on one row of a table, in percent."""
 
     table: str
     entry: Entry
     name: str  # in CONTESTANTS
-    scores: Mapping[str, Spread]  # by metric
+    scores: Mapping[str, tuple[float, float]]  # mean and standard deviation (n − 1) over the seeds, by metric
+    seeds: int
     setting: Mapping[str, Any]  # chosen without labels
 
 
@@ -146,10 +130,10 @@ def label_free_results(table: PaperTable, study: Study) -> list[LabelFree]:
     for entry, name, cell in table.then(study):
         rows = study.store.rows(cell)
         if len(rows) == len(cell.seeds):
-            percent = [{metric: 100 * row[metric] for metric in METRICS} for row in rows]
-            scores = {m: s for m in METRICS if (s := spread(percent, m)) is not None}
+            percent = {metric: [100 * row[metric] for row in rows] for metric in METRICS}
+            scores = {m: (fmean(v), stdev(v) if len(v) > 1 else 0.0) for m, v in percent.items()}
             setting = {weight: values[0] for weight, values in cell.grid}
-            results.append(LabelFree(table.name, entry, name, scores, setting))
+            results.append(LabelFree(table.name, entry, name, scores, len(rows), setting))
     return results
 
 
@@ -181,7 +165,7 @@ def all_tests(results: Sequence[LabelFree]) -> list[Paired]:
     means: dict[str, dict[str, float]] = {}
     for result in results:
         pair = f"{result.entry.dataset} {result.entry.level}"
-        means.setdefault(result.name, {})[pair] = result.scores["accuracy"].mean
+        means.setdefault(result.name, {})[pair] = result.scores["accuracy"][0]
     return [test for ours in OURS for test in paired_tests(means, ours, OTHERS)]
 
 

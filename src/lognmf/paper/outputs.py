@@ -146,16 +146,16 @@ def _finding(f: Finding) -> dict[str, Any]:
 
 def _label_free(result: LabelFree) -> Iterator[dict[str, Any]]:
     """A label-free result as lines of its file, one for each metric."""
-    for metric, score in result.scores.items():
+    for metric, (mean, std) in result.scores.items():
         yield {
             "table": result.table,
             "dataset": result.entry.dataset,
             "level": result.entry.level,
             "method": result.name,
             "metric": metric,
-            "mean": _rounded(score.mean),
-            "std": _rounded(score.std),
-            "seeds": score.seeds,
+            "mean": _rounded(mean),
+            "std": _rounded(std),
+            "seeds": result.seeds,
             "setting": json.dumps(result.setting),
         }
 

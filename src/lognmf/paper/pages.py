@@ -196,10 +196,9 @@ def label_free_tables(
         return []
     names = [name for name in CONTESTANTS if any(r.name == name for r in results)]
     at = {(r.entry, r.name): r.scores for r in results}
-    seeds = next(iter(results[0].scores.values())).seeds
     caption = (
-        f"Mean ± standard deviation over {seeds} seeds, in percent. λ was chosen without labels, by the "
-        "neighbour graph, with another seed and from the same number of values for every method that has it. "
+        f"Mean ± standard deviation over {results[0].seeds} seeds, in percent. λ was chosen without labels, "
+        "by the neighbour graph, with another seed and from the same number of values for every method that has it. "
         "The other weights are fixed; LS-NMF and RLS-NMF have free components and random starts."
     )
     tables = []
@@ -207,7 +206,7 @@ def label_free_tables(
         rows = []
         for entry in dict.fromkeys(r.entry for r in results):
             scores = [at[entry, name][metric] if (entry, name) in at else None for name in names]
-            rows.append((entry.label, tuple(Cell(s.mean, s.std) if s else Cell(None) for s in scores)))
+            rows.append((entry.label, tuple(Cell(*(s or (None,))) for s in scores)))
         tables.append(
             Table(f"{METRICS[metric]}, label-free", caption, tuple(names), tuple(rows), table.corner)
         )

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from lognmf import MODELS, datasets, fit_grid, knn_graph, metrics, noise
+from lognmf.environment import versions
 from lognmf.paper.methods import PINNED, RIVALS
 from lognmf.paper.spec import Cell, Data, Noise, Piece
 from lognmf.paper.store import Outcome
@@ -26,9 +26,6 @@ _TROUBLES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError, 
 
 _GPU_MEMORY = 24 << 30
 """Bytes for a batch on a GPU: fixed, so that the same card gives the same rows again."""
-
-_PACKAGES = ("lognmf", "numpy", "scipy", "scikit-learn")
-"""Packages whose versions are stored with the rows."""
 
 # Samples -----------------------------------------------------------------------------------
 
@@ -98,8 +95,7 @@ def _environment(device: str | None) -> dict[str, Any]:
     made = {
         "cpu": f"{platform.machine()}, {os.cpu_count()} cores",
         "device": "numpy, float64",
-        "python": platform.python_version(),
-        **{name: version(name) for name in _PACKAGES},
+        **versions(),
     }
     if device is None:
         return made
