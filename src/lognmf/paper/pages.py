@@ -198,8 +198,8 @@ def label_free_tables(
     at = {(r.entry, r.name): r.scores for r in results}
     caption = (
         f"Mean ± standard deviation over {results[0].seeds} seeds, in percent. λ was chosen without labels, "
-        "by the neighbour graph, with another seed and from the same number of values for every method that has it. "
-        "The other weights are fixed; LS-NMF and RLS-NMF have free components and random starts."
+        "by the neighbour graph, with another seed and from the same number of values for every method that "
+        "has it. The other weights are fixed; LS-NMF and RLS-NMF have free components and random starts."
     )
     tables = []
     for metric in metrics:
