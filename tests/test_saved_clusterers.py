@@ -16,7 +16,7 @@ from lognmf import (
     normalize,
     save_model,
 )
-from lognmf.persistence.packing import checksum
+from lognmf.persistence import checksum
 
 KINDS = {
     "array": np.asarray,
@@ -146,18 +146,20 @@ ODD = {
     "labels that are no whole numbers": put("fitted:labels_", lambda old: old / 2),
     "labels of fewer samples": put("fitted:labels_", lambda old: old[:-1]),
     "codes of another shape": put("fitted:embedding_", lambda old: old[:, 1:]),
-    "known labels beyond the clusters": put("known:1", lambda old: old + 10**9),
-    "fewer known labels": put("known:1", lambda old: old[1:]),
-    "known samples with NaN": put("known:0", lambda old: np.where(old > 0.5, np.nan, old)),
-    "known samples of fewer features": put("known:0", lambda old: old[:, 1:]),
-    "known samples in words": put("known:0", lambda old: old.astype(str)),
+    "known labels beyond the clusters": put("fitted:_known:1", lambda old: old + 10**9),
+    "fewer known labels": put("fitted:_known:1", lambda old: old[1:]),
+    "known samples with NaN": put("fitted:_known:0", lambda old: np.where(old > 0.5, np.nan, old)),
+    "known samples of fewer features": put("fitted:_known:0", lambda old: old[:, 1:]),
+    "known samples in words": put("fitted:_known:0", lambda old: old.astype(str)),
     "no known samples": lambda text, arrays: arrays.update(
-        {"known:0": arrays["known:0"][:0], "known:1": arrays["known:1"][:0]}
+        {"fitted:_known:0": arrays["fitted:_known:0"][:0], "fitted:_known:1": arrays["fitted:_known:1"][:0]}
     ),
-    "nothing known": lambda text, arrays: text.pop("known"),
-    "a model with negative parts": put("model:fitted:components_", lambda old: -old),
-    "no model": lambda text, arrays: text.pop("model"),
-    "a clusterer for a model": say("model", "class", "NMFClustering"),
+    "nothing known": lambda text, arrays: text["fitted"].pop("_known"),
+    "a model with negative parts": put("fitted:model_:fitted:components_", lambda old: -old),
+    "no model": lambda text, arrays: text["fitted"].pop("model_"),
+    "a clusterer for a model": lambda text, arrays: text["fitted"]["model_"].update(
+        {"class": "NMFClustering"}
+    ),
     "another number of clusters": say("fitted", "n_clusters_", 7),
     "another number of features": say("fitted", "n_features_in_", 7),
     "rows that are none": say("fitted", "rows_", {"kind": "tuple", "items": [1]}),
@@ -165,9 +167,9 @@ ODD = {
     "a missing attribute": lambda text, arrays: text["fitted"].pop("rows_"),
     "an unknown parameter": say("params", "colour", 1),
     "a bad parameter": say("params", "n_neighbors", "much"),
-    "an unknown estimator": lambda text, arrays: text.update(estimator="os.system"),
-    "an estimator of a bad class": lambda text, arrays: text.update(
-        estimator={"class": "Popen", "params": {}}
+    "an unknown estimator": say("params", "model", "os.system"),
+    "an estimator of a bad class": say(
+        "params", "model", {"kind": "estimator", "class": "Popen", "params": {}, "fitted": {}}
     ),
 }
 
@@ -180,7 +182,7 @@ def test_odd_values_are_refused_even_with_the_right_checksum(path, change):
 
 
 def test_changed_values_are_noticed(path):
-    changed(path, put("known:0", lambda old: 2 * old), checked=False)
+    changed(path, put("fitted:_known:0", lambda old: 2 * old), checked=False)
     with pytest.raises(ValueError, match="was changed since"):
         load_model(path)
 

@@ -25,7 +25,7 @@ from PIL import Image
 from hostile.cases import Case, Defect, Kind
 from lognmf import RobustLogSparseNMF, load_data, load_model, normalize, save_model
 from lognmf.io import DataWarning
-from lognmf.persistence.packing import checksum
+from lognmf.persistence import checksum
 
 X = np.random.default_rng(0).integers(1, 200, size=(12, 20)) * (np.arange(240).reshape(12, 20) % 3 > 0.0)
 SPARSE = ("csr", "csc", "coo", "bsr", "dia")
