@@ -92,6 +92,9 @@ class Spec:
     weights: tuple[str, ...] = ()
     """Parameters that weigh a term: numbers >= 0, of which a grid fits many side by side."""
 
+    graph_weight: str = ""
+    """The one of the weights that belongs to the graph of the samples; empty for models without a graph."""
+
     auto: Mapping[str, Chooser] = field(default_factory=dict)
     """How weights that may be "auto" are chosen, in the order of their choice."""
 
@@ -421,9 +424,10 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         """What these settings ask for in vain."""
         k, (n, p) = self.n_components, data.shape
         remarks: list[str | None] = []
-        lam = vars(self).get("lam")
-        if lam and self.graph is None and "graph" in self._get_param_names():
-            remarks.append(f"lam={lam:g} has no effect, since graph=None: give a graph, or set lam=0.")
+        name = self.spec.graph_weight
+        if name and self.graph is None and getattr(self, name) > 0:
+            weight = f"{name}={getattr(self, name):g}"
+            remarks.append(f"{weight} has no effect, since graph=None: give a graph, or set {name}=0.")
         if k > max(n, p):
             remarks.append(f"n_components={k} exceeds the {n} samples and the {p} features of X: use fewer.")
         return remarks
@@ -503,7 +507,9 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def _graph(self, graphs: Graphs, weights: Mapping[str, Array]) -> sp.csr_array | None:
         """The graph of the samples: none, given, or built if any setting has a weight for it."""
-        if self.graph is None or (isinstance(self.graph, str) and not np.any(to_numpy(weights["lam"]) > 0)):
+        weight = weights.get(self.spec.graph_weight)
+        used = weight is not None and bool(np.any(to_numpy(weight) > 0))
+        if self.graph is None or (isinstance(self.graph, str) and not used):
             return None
         return graphs.knn(self.n_neighbors, self.graph)
 
@@ -618,7 +624,7 @@ class TermsModel(BasisAndCodesModel):
         if isinstance(data, Remote):
             problem = self._problem(data, None, weights)
             rule = self._chosen_solver(problem).of(problem, unit_components=self.unit_components)
-            return RemoteMultiplicative.of(rule, W and replace(W, weight=to_numpy(weights["lam"])))
+            return RemoteMultiplicative.of(rule, W and replace(W, weight=to_numpy(weights[self.spec.graph_weight])))
         problem = self._problem(data, W, weights)
         return self._chosen_solver(problem).of(problem, unit_components=self.unit_components)
 

@@ -104,6 +104,7 @@ class GraphNMF(TermsModel):
     spec = replace(
         TermsModel.spec,
         weights=("lam",),
+        graph_weight="lam",
         choices={"loss": LOSSES, "solver": SOLVER_CHOICES},
         flags=("normalize",),
         missing=("kullback-leibler",),

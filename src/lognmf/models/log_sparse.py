@@ -158,6 +158,7 @@ class LogSparseNMF(TermsModel):
     spec = replace(
         TermsModel.spec,
         weights=("alpha", "beta", "lam"),
+        graph_weight="lam",
         auto={"alpha": SPARSITY, "beta": SPARSITY},
         choices={"loss": LOSSES, "penalty": PENALTIES, "solver": SOLVER_CHOICES},
         flags=("unit_components",),

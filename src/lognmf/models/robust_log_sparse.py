@@ -165,6 +165,7 @@ class RobustLogSparseNMF(TermsModel):
     spec = replace(
         TermsModel.spec,
         weights=("alpha", "beta", "gamma", "lam"),
+        graph_weight="lam",
         auto={"gamma": OUTLIERS, "alpha": SPARSITY, "beta": SPARSITY},
         choices={"penalty": PENALTIES, "row_norm": ROW_NORMS, "solver": SOLVER_CHOICES},
         flags=("unit_components",),

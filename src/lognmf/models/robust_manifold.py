@@ -218,6 +218,7 @@ class RobustManifoldNMF(BasisAndCodesModel):
 
     spec = Spec(
         weights=("lam",),
+        graph_weight="lam",
         starts={"kmeans": starts.robust_manifold, "random": random},
         flags=("published_sign",),
         signed=True,
