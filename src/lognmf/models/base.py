@@ -624,7 +624,9 @@ class TermsModel(BasisAndCodesModel):
         if isinstance(data, Remote):
             problem = self._problem(data, None, weights)
             rule = self._chosen_solver(problem).of(problem, unit_components=self.unit_components)
-            return RemoteMultiplicative.of(rule, W and replace(W, weight=to_numpy(weights[self.spec.graph_weight])))
+            return RemoteMultiplicative.of(
+                rule, W and replace(W, weight=to_numpy(weights[self.spec.graph_weight]))
+            )
         problem = self._problem(data, W, weights)
         return self._chosen_solver(problem).of(problem, unit_components=self.unit_components)
 
