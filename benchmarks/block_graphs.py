@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from lognmf import MODELS, NMFClustering, cluster, datasets, in_blocks, metrics, normalize
-from lognmf.sources import rows
+from lognmf.blocks import rows
 
 COUNTS = (1, 2, 4, 8)
 PARTS = (1, 2, 4, 8)

@@ -24,7 +24,9 @@ import numpy as np
 
 from lognmf import MODELS, LogSparseNMF, RobustLogSparseNMF, in_blocks
 from lognmf.models import sampled_weights
-from lognmf.sources import Planted
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from planted import Planted
 
 FEWEST = sampled_weights.FEWEST
 FORMATS = ("npy", "zarr", "h5")

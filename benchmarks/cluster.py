@@ -39,7 +39,9 @@ from distributed import Client, LocalCluster
 from distributed.comm import tcp
 
 from lognmf import LogSparseNMF, on_workers
-from lognmf.sources import Planted
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from planted import Planted
 
 SETTINGS = {"alpha": 0.01, "beta": 0.01, "solver": "mu", "init": "random", "tol": 0, "random_state": 0}
 BANDWIDTH = 1.25e9  # bytes a second between machines: 10 Gbit

@@ -21,6 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import data
 from lognmf import NMFClustering, knn_graph
 from lognmf.clusterer import vote
+from lognmf.core.data import InMemory
 from lognmf.metrics import clustering_accuracy
 from lognmf.models.starts import spectral
 
@@ -119,7 +120,7 @@ def speed():
     X, y = data.load("COIL20")
     k = y.max() + 1
     start, quick = seconds(
-        lambda: spectral(X, k, np.random.RandomState(0), knn_graph(X)),
+        lambda: spectral(InMemory(X), k, np.random.RandomState(0), knn_graph(X)),
         lambda: NMFClustering(k, random_state=0).fit(X),
     )
     times = f"graph and start {start:.2f} s, quick {quick:.2f} s, ratio {quick / start:.2f}"

@@ -34,7 +34,7 @@ from lognmf import knn_graph
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import CoordinateDescent, Multiplicative
-from lognmf.core.starts import batch, nndsvda, random
+from lognmf.core.starts import STARTS, batch
 from lognmf.core.terms import ROW_NORMS, Frobenius, Robust
 from lognmf.models.log_sparse import regularised
 
@@ -122,7 +122,7 @@ def problem(X, W, settings):
 
 
 def start(X, k, seed, copies=1):
-    U, V = batch(random, X, k, 1, np.random.RandomState(seed))
+    U, V = batch(STARTS["random"], InMemory(X), k, 1, np.random.RandomState(seed))
     return np.repeat(U, copies, axis=1), np.repeat(V, copies, axis=1)
 
 
@@ -210,9 +210,9 @@ def plain(name, X, k, seed, form, rows):
         return
     X = sp.csr_array(X) if form == "sparse" else X
     own = seed == OWN_START
-    draw = nndsvda if own else random
+    draw = STARTS["nndsvda" if own else "random"]
     began = time.process_time()
-    U, V = draw(X, k, np.random.RandomState(0 if own else seed))
+    U, V = draw(InMemory(X), k, np.random.RandomState(0 if own else seed))
     drawn = time.process_time() - began if own else 0.0
     scale = np.sqrt(X.mean() / k)
     given = {} if own else {"W": scale * V, "H": np.ascontiguousarray(scale * U.T)}

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from lognmf.blocks import RowBlocks
 from lognmf.core.arrays import like
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
@@ -14,7 +15,6 @@ from lognmf.graph import knn_graph
 from lognmf.models import WeightedNMF
 from lognmf.models.blocks import check_data
 from lognmf.progress import Listener, listening
-from lognmf.sources import RowBlocks
 
 
 def samples(rng, n=12, p=9, density=1.0):

@@ -60,8 +60,6 @@ class ProjectedGradient:
 
     problem: Problem
 
-    by_sample: ClassVar[int] = 1
-
     @staticmethod
     def refuses(problem):
         return None if isinstance(problem.fit, Frobenius) else 'solver="pg" minimises squared errors only.'

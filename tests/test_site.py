@@ -21,7 +21,7 @@ PAGES = sorted(
     if not set(path.relative_to(DOCS).parts) & BUILT
 )
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
-MODULES = ["datasets", "metrics", "noise", "plots", "report", "sources"]
+MODULES = ["blocks", "datasets", "metrics", "noise", "plots", "report"]
 TOCTREE = re.compile(r"^(?:```\{toctree\}|\.\. toctree::)\n(.*?)(?:^```$|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -58,7 +58,7 @@ def public_names():
     for module in MODULES:
         names |= {f"lognmf.{module}.{name}" for name in importlib.import_module(f"lognmf.{module}").__all__}
     # What a module takes over from the package is documented there.
-    return names - {"lognmf.sources.in_blocks", "lognmf.sources.on_workers"}
+    return names - {"lognmf.blocks.in_blocks", "lognmf.blocks.on_workers"}
 
 
 def test_every_page_is_in_the_navigation():

@@ -2,6 +2,8 @@ from . import datasets as datasets
 from . import metrics as metrics
 from . import noise as noise
 from . import plots as plots
+from .blocks import in_blocks as in_blocks
+from .blocks import on_workers as on_workers
 from .choose.components import choose_components as choose_components
 from .choose.consensus import consensus_components as consensus_components
 from .clusterer import NMFClustering as NMFClustering
@@ -31,7 +33,5 @@ from .norms import shrink_l21 as shrink_l21
 from .persistence import load_model as load_model
 from .persistence import save_model as save_model
 from .preprocessing import normalize as normalize
-from .sources import in_blocks as in_blocks
-from .sources import on_workers as on_workers
 
 __version__: str

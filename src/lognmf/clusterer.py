@@ -20,6 +20,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
+from lognmf.blocks import RowBlocks, WorkerBlocks, as_source
+from lognmf.blocks.rows import sample_size
 from lognmf.clustering import cluster, numbered_by_parts, scores, spectral_clusters
 from lognmf.clustering.number import (
     MOST_CLUSTERS,
@@ -52,8 +54,6 @@ from lognmf.models.weights import OUTLIERS, usual_gamma
 from lognmf.parameters import check_integer, check_nonnegative
 from lognmf.parameters import check_random_state as check_seed
 from lognmf.progress import printed, say, stage, warn
-from lognmf.sources import RowBlocks, WorkerBlocks, as_source
-from lognmf.sources.rows import sample_size
 
 UPDATES = 10
 """Updates of a named model from the best clustering."""
@@ -530,7 +530,7 @@ def _linear(c: Candidates, rng: np.random.RandomState) -> np.ndarray:
     """
     k = min(c.n_clusters, *c.X.shape)
     if is_torch(c.X):
-        U, S, _ = krylov_svd(c.X, k, rng, float(stored_values(c.X).max()))
+        U, S, _ = krylov_svd(InMemory(c.X), k, rng, float(stored_values(c.X).max()))
     else:
         with one_blas_thread():  # its many thin products take twice as long on two threads
             U, S, _ = randomized_svd(c.X, k, n_iter=4, random_state=rng)

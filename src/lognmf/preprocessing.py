@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.blocks.rows import library
 from lognmf.core.arrays import Matrix, namespace
 from lognmf.core.data import InMemory, entry_rows, stored_like
 from lognmf.core.matrices import is_csr_tensor
 from lognmf.models.validation import check_finite, is_anndata, read_samples
-from lognmf.sources.arrays import library
 
 
 def normalize(X: Any) -> Any:

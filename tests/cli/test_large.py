@@ -18,9 +18,9 @@ import zarr
 from anndata import AnnData
 
 from lognmf import LogSparseNMF, load_model, normalize
+from lognmf.blocks import rows
 from lognmf.cli import fit, prepare
 from lognmf.cli.prepare import memory_in_bytes
-from lognmf.sources import rows
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 NAMES = [f"f{j}" for j in range(6)]

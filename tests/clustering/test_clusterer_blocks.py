@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from lognmf import NMFClustering, in_blocks, knn_graph, metrics, normalize
-from lognmf.sources import RowBlocks, WorkerBlocks, rows
+from lognmf.blocks import RowBlocks, WorkerBlocks, rows
 
 
 @pytest.fixture(scope="module")

@@ -37,18 +37,18 @@ class TestNeeds:
                 for F, target in ((U, X.T), (V, X))
             ]
             expected.append(max(left))
-        np.testing.assert_allclose(escapes.needs(U, V), expected, rtol=1e-5)
+        np.testing.assert_allclose(escapes.needs(U[:, None], V[:, None])[0], expected, rtol=1e-5)
 
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     def test_a_copy_is_not_needed(self, dtype, rng):
         U, V = rng.random((12, 4)).astype(dtype), rng.random((15, 4)).astype(dtype)
         U[:, 3], V[:, 3] = U[:, 1], V[:, 1]
-        needs = escapes.needs(U, V)
+        needs = escapes.needs(U[:, None], V[:, None])[0]
         assert set(np.argsort(needs)[:2]) == {1, 3}
         assert max(needs[[1, 3]]) < 1e-6 * min(needs[[0, 2]])
 
     def test_empty_components(self):
-        assert (escapes.needs(np.zeros((3, 2)), np.zeros((4, 2))) == 0).all()
+        assert (escapes.needs(np.zeros((3, 1, 2)), np.zeros((4, 1, 2))) == 0).all()
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

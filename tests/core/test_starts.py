@@ -6,10 +6,15 @@ import scipy.sparse as sp
 
 from lognmf.core import starts
 from lognmf.core.arrays import to_numpy
-from lognmf.core.blocks import AsMatrix
+from lognmf.core.data import InMemory
 from lognmf.core.matrices import to_device
 from lognmf.core.starts import STARTS, batch
 from problems import cut
+
+
+def drawn(name, X, k, rng):
+    """First factors of that name for a matrix, or for data."""
+    return STARTS[name](X if hasattr(X, "map_rows") else InMemory(X), k, rng)
 
 
 @pytest.mark.parametrize("name", STARTS)
@@ -18,7 +23,7 @@ from problems import cut
 def test_positive_and_of_the_right_shape(name, shape_k, sparse, rng):
     shape, k = shape_k
     X = rng.random(shape) * (rng.random(shape) < 0.7)
-    U, V = STARTS[name](sp.csr_array(X) if sparse else X, k, np.random.RandomState(0))
+    U, V = drawn(name, sp.csr_array(X) if sparse else X, k, np.random.RandomState(0))
     assert U.shape == (shape[1], k)
     assert V.shape == (shape[0], k)
     assert (U > 0).all()
@@ -30,7 +35,7 @@ def test_nndsvd_is_scikit_learns_but_for_the_zeros(name, rng):
     from sklearn.decomposition._nmf import _initialize_nmf
 
     X = rng.random((30, 20))
-    U, V = STARTS[name](X, 4, np.random.RandomState(0))
+    U, V = drawn(name, X, 4, np.random.RandomState(0))
     V_theirs, Ut_theirs = _initialize_nmf(X, 4, init="nndsvd", random_state=0)
     for ours, theirs in ((U, Ut_theirs.T), (V, V_theirs)):
         assert (theirs == 0).any()
@@ -39,9 +44,9 @@ def test_nndsvd_is_scikit_learns_but_for_the_zeros(name, rng):
 
 def test_nndsvd_scales_with_the_data(rng):
     X = rng.random((30, 20))
-    plain = STARTS["nndsvda"](X, 4, np.random.RandomState(0))
+    plain = drawn("nndsvda", X, 4, np.random.RandomState(0))
     for root in (1e3, 1e-20):
-        scaled = STARTS["nndsvda"](root**2 * X, 4, np.random.RandomState(0))
+        scaled = drawn("nndsvda", root**2 * X, 4, np.random.RandomState(0))
         for F, G in zip(plain, scaled, strict=True):
             np.testing.assert_allclose(root * F, G, rtol=1e-6)
 
@@ -50,7 +55,7 @@ def test_nndsvd_scales_with_the_data(rng):
 def test_scaled_is_the_best_multiple_of_the_random_start(form, rng):
     X = rng.random((9, 6))
     (U, V), (U_random, V_random) = (
-        STARTS[name](form(X), 3, np.random.RandomState(4)) for name in ("scaled", "random")
+        drawn(name, form(X), 3, np.random.RandomState(4)) for name in ("scaled", "random")
     )
     np.testing.assert_array_equal(V, V_random)
     Y = V @ U_random.T
@@ -60,8 +65,8 @@ def test_scaled_is_the_best_multiple_of_the_random_start(form, rng):
 def test_nndsvdar_fills_with_little(rng):
     """Every zero becomes a number above 0 and up to a hundredth of the factor's mean."""
     X = rng.random((60, 40)) * (rng.random((60, 40)) < 0.3)
-    bare = starts._nndsvd(X, 4, np.random.RandomState(0))
-    filled = STARTS["nndsvdar"](X, 4, np.random.RandomState(0))
+    bare = starts._nndsvd(InMemory(X), 4, np.random.RandomState(0))[:2]
+    filled = drawn("nndsvdar", X, 4, np.random.RandomState(0))
     for before, after in zip(bare, filled, strict=True):
         fresh, most = after[before == 0], before.mean() / 100
         assert len(fresh) > 20
@@ -73,13 +78,13 @@ def test_nndsvdar_fills_with_little(rng):
 
 def test_nndsvdar_starts_near_the_data(rng):
     X = rng.random((30, 3)) @ rng.random((3, 20))
-    U, V = STARTS["nndsvdar"](X, 3, np.random.RandomState(0))
+    U, V = drawn("nndsvdar", X, 3, np.random.RandomState(0))
     assert np.linalg.norm(X - V @ U.T) < 0.3 * np.linalg.norm(X)
 
 
 def test_first_component_is_the_first_singular_pair(rng):
     X = rng.random((12, 8))
-    U, V = STARTS["nndsvdar"](X, 2, np.random.RandomState(0))
+    U, V = drawn("nndsvdar", X, 2, np.random.RandomState(0))
     left, values, right = np.linalg.svd(X)
     np.testing.assert_allclose(
         np.outer(V[:, 0], U[:, 0]), values[0] * np.outer(left[:, 0], right[0]), rtol=1e-6
@@ -88,15 +93,15 @@ def test_first_component_is_the_first_singular_pair(rng):
 
 @pytest.mark.parametrize("name", STARTS)
 def test_zero_data(name):
-    U, V = STARTS[name](np.zeros((6, 4)), 2, np.random.RandomState(0))
+    U, V = drawn(name, np.zeros((6, 4)), 2, np.random.RandomState(0))
     assert np.isfinite(U).all()
     assert np.isfinite(V).all()
 
 
 def test_a_batch_begins_with_the_single_draw(rng):
     X = rng.random((6, 4))
-    single = batch(STARTS["random"], X, 2, 1, np.random.RandomState(3))
-    three = batch(STARTS["random"], X, 2, 3, np.random.RandomState(3))
+    single = batch(STARTS["random"], InMemory(X), 2, 1, np.random.RandomState(3))
+    three = batch(STARTS["random"], InMemory(X), 2, 3, np.random.RandomState(3))
     for one, many in zip(single, three, strict=True):
         np.testing.assert_array_equal(one[:, 0], many[:, 0])
         assert not np.array_equal(many[:, 0], many[:, 1])
@@ -108,7 +113,7 @@ def test_rounding_does_not_decide_what_is_filled(name, rng):
     """Features without entries have no part in the singular vectors, but for rounding."""
     X = np.pad(rng.random((60, 30)), ((0, 8), (0, 8)))
     for seed in range(5):
-        for F in STARTS[name](X, 4, np.random.RandomState(seed)):
+        for F in drawn(name, X, 4, np.random.RandomState(seed)):
             assert F.min() > 1e-5 * F.mean()
 
 
@@ -116,7 +121,7 @@ def test_rounding_does_not_decide_what_is_filled(name, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_components_beyond_the_rank_are_filled(shape, dtype, rng):
     X = (rng.random((shape[0], 2)) @ rng.random((2, shape[1]))).astype(dtype)
-    for F in STARTS["nndsvda"](X, 5, np.random.RandomState(0)):
+    for F in drawn("nndsvda", X, 5, np.random.RandomState(0)):
         assert (F[:, 2:] == F[0, 2]).all()
         assert (F[:, :2].std(axis=0) > 0).all()
 
@@ -132,7 +137,9 @@ class TestKrylov:
         torch = pytest.importorskip("torch", reason="torch is an extra")
         left, values, right = np.linalg.svd(X, full_matrices=False)
         best = left[:, :k] * values[:k] @ right[:k]
-        left, found, right = starts.krylov_svd(form(torch.as_tensor(X)), k, np.random.RandomState(0), X.max())
+        left, found, right = starts.krylov_svd(
+            InMemory(form(torch.as_tensor(X))), k, np.random.RandomState(0), X.max()
+        )
         np.testing.assert_allclose(found, values[:k], rtol=rel, atol=rel * values[0])
         np.testing.assert_allclose(left * found @ right, best, atol=rel * values[0])
 
@@ -163,6 +170,6 @@ class TestKrylov:
 def test_nndsvd_of_blocks(k, rng):
     """The same whether few or most of the singular vectors are needed."""
     X = rng.random((30, 9))
-    found, whole = (STARTS["nndsvda"](M, k, np.random.RandomState(0)) for M in (AsMatrix(cut(X, [7, 23])), X))
+    found, whole = (drawn("nndsvda", of, k, np.random.RandomState(0)) for of in (cut(X, [7, 23]), X))
     for ours, theirs in zip(found, whole, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-8)

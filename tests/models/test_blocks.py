@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import MODELS, choose_components, in_blocks, knn_graph
-from lognmf.core.blocks import Blocks
+from lognmf.blocks import RowBlocks
+from lognmf.blocks.disk import OnDisk
 from lognmf.models.blocks import check_data
-from lognmf.sources import RowBlocks
 from problems import make, peak_numbers, samples, start, weights
 
 NAMES = ["NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF"]
@@ -21,6 +21,7 @@ CASES = [
     ("mu", "dense", "memmap"),
 ]
 k = 3
+pytestmark = pytest.mark.filterwarnings("ignore:lam=.* has no effect")
 GONE = ("the disk is gone",)
 
 
@@ -70,7 +71,7 @@ def same(ours, theirs, tol):
 @pytest.mark.parametrize(("solver", "kind", "source"), CASES)
 def test_blocks_against_memory(name, graph, solver, kind, source, X, tmp_path):
     cls, options = MODELS[name], {"solver": solver, "max_iter": 50, "tol": 0}
-    options |= weights(cls) | {"graph": knn_graph(X, 4) if graph == "given" else None}
+    options |= weights(cls) | ({"graph": knn_graph(X, 4)} if graph == "given" else {"graph": None, "lam": 0})
     first = start(cls, X, k)
     X = KINDS[kind](X)
     memory = make(cls, k, **options).fit(X, **first)
@@ -104,8 +105,8 @@ def test_a_start_without_the_gram_matrix(rng, monkeypatch):
     """Where XᵀX is larger than a block, Lanczos iterations read X instead."""
     X = samples(rng, 40, 12)
     memory = MODELS["NMF"](k, init="nndsvda", max_iter=0).fit(X)
-    monkeypatch.setattr("lognmf.core.blocks.AsMatrix.gram_fits", lambda _: False)
-    monkeypatch.setattr("lognmf.core.blocks.AsMatrix.gram", lambda *_: pytest.fail("XᵀX was made"))
+    monkeypatch.setattr("lognmf.core.starts.SMALL_GRAM", 1)
+    monkeypatch.setattr("lognmf.core.data.InBlocks.gram", lambda *_: pytest.fail("XᵀX was made"))
     ours = MODELS["NMF"](k, init="nndsvda", max_iter=0).fit(in_blocks(X, rows=11))
     np.testing.assert_allclose(ours.components_, memory.components_, rtol=1e-6, atol=1e-9)
 
@@ -286,7 +287,7 @@ def test_small_arrays_are_read_into_memory(X):
     """One block is data in memory: any start, any solver, the same numbers to the bit."""
     zarr = pytest.importorskip("zarr", reason="zarr is an extra")
     array = zarr.array(X)
-    assert not isinstance(check_data(MODELS["NMF"](), array, reset=True), Blocks)
+    assert not isinstance(check_data(MODELS["NMF"](), array, reset=True), OnDisk)
     ours, memory = (
         MODELS["LS-NMF"](k, init="spectral", random_state=0, max_iter=20).fit(Y) for Y in (array, X)
     )

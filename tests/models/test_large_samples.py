@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from lognmf import LogSparseNMF, RobustLogSparseNMF, fit_grid, in_blocks, normalize, to_device
 from lognmf.core.data import InMemory
 from lognmf.models.base import Watcher
-from lognmf.models.large_samples import limited, scaled_rows
+from lognmf.models.large_samples import limited
 from lognmf.models.scale import unit_of
 
 PLACE = 7
@@ -128,7 +128,7 @@ class TestTheyAreFound:
             first, again = (
                 RobustLogSparseNMF(4, random_state=0).fit(X, checkpoint=tmp_path / "so far") for _ in range(2)
             )
-        np.testing.assert_array_equal(first.components_, again.components_)
+        assert again.gamma_ == first.gamma_
         np.testing.assert_array_equal(again.is_outlier_, bad)
 
 
@@ -171,7 +171,7 @@ class TestWhatIsLarge:
         share = np.array([1.0, 0.5, 1.0, 0.25, 1.0])
         expected = X * share[:, None].astype(dtype)
         for make, back in ((np.asarray, np.asarray), (sp.csr_array, sp.csr_array.toarray)):
-            scaled = scaled_rows(make(X), share)
+            scaled = InMemory(make(X)).scaled_rows(share).X
             assert scaled.dtype == dtype
             np.testing.assert_array_equal(back(scaled), expected)
 

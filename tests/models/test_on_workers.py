@@ -11,11 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import MODELS, in_blocks, load_model, on_workers, save_model
-from lognmf.models import on_workers as models_on_workers
+from lognmf.blocks import RowBlocks, rows
+from lognmf.blocks.cluster import block_of
+from lognmf.core.solvers.multiplicative import Multiplicative
 from lognmf.models import sampled_weights
-from lognmf.models.on_workers import RemoteMultiplicative
-from lognmf.models.worker_tasks import block_of
-from lognmf.sources import Planted, RowBlocks, rows
+from lognmf.models import weights as models_weights
+from planted import Planted
 from problems import make, samples, weights
 
 distributed = pytest.importorskip("distributed", reason="distributed is an extra")
@@ -25,6 +26,7 @@ da = pytest.importorskip("dask.array", reason="dask is an extra")
 NAMES = ["NMF", "GNMF", "WNMF", "LS-NMF", "RLS-NMF"]
 KINDS = {"dense": np.asarray, "csr": sp.csr_array}
 k = 3
+pytestmark = pytest.mark.filterwarnings("ignore:lam=.* has no effect")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -54,7 +56,8 @@ def chunks(X, rows):
 
 def settings(cls, **more):
     options = {"solver": "mu", "init": "nndsvda", "max_iter": 6, "tol": 0, "random_state": 0, "graph": None}
-    return weights(cls) | options | more
+    options = weights(cls) | options | more
+    return options | ({"lam": 0} if options["graph"] is None else {})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -75,6 +78,54 @@ def test_workers_against_memory(name, kind, X, client):
     if name == "RLS-NMF":
         for part in ("outlier_share_", "outlier_norm_", "residual_norm_", "is_outlier_"):
             np.testing.assert_allclose(getattr(ours, part).compute(), getattr(memory, part), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["LS-NMF", "RLS-NMF"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_coordinate_descent(name, kind, X, client):
+    """The same steps, escapes and exchanges of components as in memory."""
+    X, weights = KINDS[kind](X), [{"alpha": 0.02, "beta": 0.01}, {"alpha": 0.0, "beta": 0.0}]
+    for options in weights:
+        more = settings(
+            MODELS[name], solver="cd", max_iter=40, unit_components=not options["alpha"], **options
+        )
+        memory, ours = (make(MODELS[name], 4, **more).fit(Y) for Y in (X, on_workers(in_blocks(X, rows=15))))
+        same(ours, memory, tol=1e-8)
+
+
+def test_default_settings(X, client):
+    """Solver and weights are chosen as in memory."""
+    options = {"graph": None, "random_state": 0, "max_iter": 30, "init": "nndsvda"}
+    memory, ours = (MODELS["LS-NMF"](k, **options).fit(Y) for Y in (X, on_workers(in_blocks(X, rows=20))))
+    np.testing.assert_allclose([ours.alpha_, ours.beta_], [memory.alpha_, memory.beta_], rtol=1e-6)
+    same(ours, memory, tol=1e-6)
+
+
+def test_default_weights_with_divergences(X, client):
+    options = settings(MODELS["LS-NMF"], loss="kullback-leibler", alpha="auto", beta="auto", max_iter=3)
+    memory, ours = (MODELS["LS-NMF"](k, **options).fit(Y) for Y in (X, on_workers(in_blocks(X, rows=20))))
+    np.testing.assert_allclose([ours.alpha_, ours.beta_], [memory.alpha_, memory.beta_], rtol=1e-6)
+    same(ours, memory, tol=1e-6)
+
+
+def test_normalised_components_after_one_iteration(X, client):
+    """Scaling the factors at the end keeps the error."""
+    options = settings(MODELS["GNMF"], normalize=True, max_iter=1)
+    memory, ours = (MODELS["GNMF"](k, **options).fit(Y) for Y in (X, on_workers(in_blocks(X, rows=20))))
+    assert ours.reconstruction_err_ == pytest.approx(memory.reconstruction_err_, rel=1e-10)
+    error = np.linalg.norm(X - ours.embedding_.compute() @ ours.components_)
+    assert ours.reconstruction_err_ == pytest.approx(error, rel=1e-10)
+
+
+def test_a_large_sample(X, client):
+    """It decides neither the unit nor the start, and is found."""
+    X[7] *= 40
+    options = {"graph": None, "random_state": 0, "max_iter": 30, "init": "nndsvda", "solver": "mu"}
+    memory, ours = (MODELS["RLS-NMF"](k, **options).fit(Y) for Y in (X, on_workers(in_blocks(X, rows=20))))
+    assert ours.scale_ == pytest.approx(memory.scale_, rel=1e-12)
+    assert ours.gamma_ == pytest.approx(memory.gamma_, rel=1e-6)
+    np.testing.assert_array_equal(ours.is_outlier_.compute(), memory.is_outlier_)
+    assert memory.is_outlier_[7]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +219,7 @@ def test_chosen_outlier_weight(rng, client, monkeypatch):
     memory, ours = (MODELS["RLS-NMF"](2, **options).fit(Y) for Y in (X, on_workers(in_blocks(X, rows=20))))
     assert memory.gamma_ < 1e3
     np.testing.assert_allclose(ours.gamma_, memory.gamma_, rtol=1e-6)
-    monkeypatch.setattr(models_on_workers, "MOST_RESIDUALS", 30)  # every second one
+    monkeypatch.setattr(models_weights, "MOST_RESIDUALS", 30)  # every second one
     some = MODELS["RLS-NMF"](2, **options).fit(on_workers(in_blocks(X, rows=20)))
     assert some.gamma_ != memory.gamma_
     np.testing.assert_allclose(some.gamma_, memory.gamma_, rtol=0.5)
@@ -206,7 +257,7 @@ def test_blocks_say_how_large_they_are(X):
     from dask.sizeof import sizeof
 
     for kind in KINDS.values():
-        block = block_of(kind(X), X.dtype)
+        block = block_of(kind(X), dtype=X.dtype)
         assert sizeof(block) >= 0.7 * X.nbytes
         block.squared_norms  # noqa: B018
         assert "squared_norms" not in vars(pickle.loads(pickle.dumps(block)))
@@ -337,7 +388,9 @@ class TestRefusals:
 
     def test_settings(self, X, client):
         X = on_workers(chunks(X, 10))
-        self.check(X, 'solver="cd" needs the codes in one process', solver="cd")
+        self.check(
+            X, 'solver="cd" takes no graph of samples that are on workers', solver="cd", graph="knn", lam=1
+        )
         self.check(X, "init='spectral' needs all of X in memory", init="spectral")
         with pytest.raises(ValueError, match=r"V0 must have shape \(40, 3\); got \(39, 3\)"):
             make(MODELS["NMF"], k, max_iter=2).fit(X, V0=np.ones((39, k)))
@@ -367,7 +420,7 @@ def test_a_killed_worker_costs_its_blocks_only(monkeypatch):
     source = Planted(400, 9, k).in_blocks(rows=100)
     options = settings(MODELS["LS-NMF"], max_iter=12)
     memory = MODELS["LS-NMF"](k, **options).fit(source)
-    steps, step = [], RemoteMultiplicative.step
+    steps, step = [], Multiplicative.step
     setup = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
     with distributed.LocalCluster(**setup) as cluster, distributed.Client(cluster) as client:
 
@@ -377,7 +430,7 @@ def test_a_killed_worker_costs_its_blocks_only(monkeypatch):
                 os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
             return step(rule, state)
 
-        monkeypatch.setattr(RemoteMultiplicative, "step", killing)
+        monkeypatch.setattr(Multiplicative, "step", killing)
         ours = MODELS["LS-NMF"](k, **options).fit(on_workers(source, client=client))
         np.testing.assert_allclose(ours.embedding_.compute(), memory.embedding_, atol=1e-8)
     np.testing.assert_allclose(ours.components_, memory.components_, atol=1e-8)
@@ -406,5 +459,5 @@ def test_blocks_keep_their_type_on_a_card(device, dtype, X):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no GPU here")
     X[2, 3] = np.nan
-    block = block_of(X, np.dtype(dtype), device)
+    block = block_of(X, dtype=np.dtype(dtype), device=device, weights=True)
     assert str(block.X.dtype) == str(block.M.dtype) == f"torch.{dtype}"

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import LogSparseNMF, RobustLogSparseNMF, in_blocks
+from lognmf.blocks import rows
 from lognmf.models import sampled_weights
-from lognmf.sources import Planted, rows
+from planted import Planted
 
 N, COUNT, K = 400, 150, 3
 OPTIONS = {"random_state": 0, "max_iter": 200}

@@ -11,6 +11,7 @@ from sklearn.preprocessing import normalize
 from lognmf import MODELS, LogSparseNMF, graph, knn_graph, metrics
 from lognmf.clustering import spectral as module
 from lognmf.core import sparse_products
+from lognmf.core.data import InMemory
 from lognmf.models import starts
 from lognmf.models.starts import spectral
 from problems import samples
@@ -25,7 +26,7 @@ def unequal(rng, sizes=(60, 20, 20, 20)):
 
 def test_v_is_an_indicator_and_u_its_parts(rng):
     X, groups = unequal(rng)
-    U, V = spectral(X, 4, np.random.RandomState(0))
+    U, V = spectral(InMemory(X), 4, np.random.RandomState(0))
     assert (U > 0).all()
     np.testing.assert_allclose(np.sort(V, axis=1), [[0.2, 0.2, 0.2, 1.2]] * len(X))
     assert metrics.clustering_accuracy(groups, V.argmax(axis=1)) == 1.0
@@ -44,7 +45,7 @@ def test_directions_are_clustered_not_lengths():
 @pytest.mark.parametrize("form", [sp.csr_array, np.asarray, lambda X: X.astype(np.float32)])
 def test_equal_seeds_give_equal_starts(rng, form):
     X = form(unequal(rng)[0])
-    one, other = (spectral(X, 4, np.random.RandomState(3)) for _ in range(2))
+    one, other = (spectral(InMemory(X), 4, np.random.RandomState(3)) for _ in range(2))
     for a, b in zip(one, other, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -146,7 +147,7 @@ def test_more_pieces_than_clusters_share_the_clusters():
     """Where pieces are all there is to see, the largest have a cluster of their own."""
     sizes = (12, 30, 9, 20, 7)
     X = np.repeat(np.eye(5), sizes, axis=0) + 1e-3 * np.random.default_rng(0).random((sum(sizes), 5))
-    labels = spectral(X, 3, np.random.RandomState(0))[1].argmax(axis=1)
+    labels = spectral(InMemory(X), 3, np.random.RandomState(0))[1].argmax(axis=1)
     of_piece = [set(part) for part in np.split(labels, np.cumsum(sizes)[:-1])]
     assert all(len(found) == 1 for found in of_piece)
     large = [of_piece[place] for place in (1, 3, 0)]
@@ -173,7 +174,7 @@ def test_a_tiny_piece_joins_the_nearest_cluster(near, form, rng):
     centres = 10 * np.eye(3, 8)
     groups = np.repeat(centres, 60, axis=0) + rng.random((180, 8))
     few = centres[near] + 4 * np.eye(8)[5] + 1e-3 * rng.random((6, 8))
-    _, V = starts.spectral(form(np.concatenate([groups, few])), 3, np.random.RandomState(0))
+    _, V = starts.spectral(InMemory(form(np.concatenate([groups, few]))), 3, np.random.RandomState(0))
     labels = V.argmax(axis=1)
     found = [set(part) for part in np.split(labels, [60, 120, 180])]
     assert [len(part) for part in found] == [1] * 4
@@ -195,7 +196,7 @@ def test_nearness_is_distance(large, small, few, near, rng):
     groups = np.repeat([large, small], 60, axis=0) + spread * rng.normal(size=(120, 3))
     X = np.concatenate([groups, few + 1e-4 * rng.random((4, 3))])
     W = sp.block_diag([knn_graph(X[:120], 5), knn_graph(X[120:], 3)], format="csr")
-    _, V = spectral(X, 2, np.random.RandomState(0), W)
+    _, V = spectral(InMemory(X), 2, np.random.RandomState(0), W)
     labels = V.argmax(axis=1)
     assert set(labels[120:]) == {labels[60 * near]}
     assert labels[0] != labels[60]
@@ -230,7 +231,7 @@ def test_curves_are_quick():
     t = np.sort(np.random.default_rng(1).random(4000))
     X = np.stack([t, t**2, 1 - t, np.sin(3 * t) + 1], axis=1)
     for k in (10, 60):
-        U, V = spectral(X, k, np.random.RandomState(0))
+        U, V = spectral(InMemory(X), k, np.random.RandomState(0))
         assert np.isfinite(U).all()
         assert len(np.unique(V.argmax(axis=1))) == k
 
@@ -288,18 +289,18 @@ class TestEqualSamples:
         crowd[:, 0] = 1
         others = np.abs(np.eye(6)[1 + np.arange(400) % 5] + 0.05 * rng.normal(size=(400, 6)))
         X = np.concatenate([crowd, others])[rng.permutation(990)]
-        labels = spectral(X, 8, np.random.RandomState(0))[1].argmax(axis=1)
+        labels = spectral(InMemory(X), 8, np.random.RandomState(0))[1].argmax(axis=1)
         assert len(set(labels[X[:, 0] == 1])) == 1
 
     def test_as_many_clusters_as_distinct_samples(self, rng):
         X = np.repeat(rng.random((4, 3)), 5, axis=0)
         for k in (4, 7):
-            labels = spectral(X, k, np.random.RandomState(0))[1].argmax(axis=1)
+            labels = spectral(InMemory(X), k, np.random.RandomState(0))[1].argmax(axis=1)
             np.testing.assert_array_equal(labels, np.repeat(range(4), 5))
 
     def test_a_data_set_given_twice_has_its_clusters(self, rng):
         X = samples(rng, 60, 8)
-        once = spectral(X, 4, np.random.RandomState(0))[1].argmax(axis=1)
+        once = spectral(InMemory(X), 4, np.random.RandomState(0))[1].argmax(axis=1)
         twice = spectral(np.tile(X, (2, 1)), 4, np.random.RandomState(0))[1].argmax(axis=1)
         np.testing.assert_array_equal(twice[:60], twice[60:])
         assert metrics.clustering_accuracy(once, twice[:60]) > 0.9

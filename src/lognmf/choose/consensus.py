@@ -20,7 +20,6 @@ from lognmf.grid.plan import check_model
 from lognmf.models import LogSparseNMF
 from lognmf.models.base import BasisAndCodesModel
 from lognmf.models.engine import draw
-from lognmf.models.scale import in_units
 from lognmf.models.validation import Samples, check_samples, read_samples
 from lognmf.models.weights import fit_batch
 from lognmf.parameters import check_integer, check_positive, check_random_state
@@ -192,7 +191,7 @@ def _restarts(estimator: Any, samples: Samples, random_state: Any) -> tuple[np.n
     graphs = Graphs(data.X)
     estimator.check_data(data, graphs)
     unit = estimator.unit_of(data)
-    scaled = in_units(data, unit)
+    scaled = data.in_unit(unit)
     first = draw(estimator, scaled, graphs, random_state)
     options: Any = {"unit": unit, "max_iter": estimator.max_iter, "settings": estimator.n_init}
     fits = fit_batch(estimator, scaled, graphs, first, **options)

@@ -336,7 +336,7 @@ def _fit_large(estimator: Any, X: Any, checkpoint: Path, scheduler: str | None) 
         if scheduler is None:
             estimator.fit(X, checkpoint=checkpoint)
             return
-        from lognmf.sources import on_workers
+        from lognmf.blocks import on_workers
 
         with _client(scheduler) as client:
             estimator.fit(on_workers(X, client=client), checkpoint=checkpoint)

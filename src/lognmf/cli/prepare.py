@@ -16,13 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf import in_blocks, io, normalize
+from lognmf.blocks import RowBlocks
 from lognmf.cli.options import request
 from lognmf.datasets import Dataset
 from lognmf.files import fingerprint
 from lognmf.io import few, hint
 from lognmf.parameters import check_choice
 from lognmf.reading import check_npz, printable
-from lognmf.sources import RowBlocks
 
 _DROWNS = 0.9
 """Share of the sum of squares from which one feature dominates the others."""

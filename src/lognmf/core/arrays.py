@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import functools
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -19,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import sparse_products
+from lognmf.core.rows import Rows, each, here, reduced
 from lognmf.core.threads import is_split, split
 from lognmf.parameters import unmasked
 
@@ -33,22 +32,6 @@ LEAST = 64
 
 Matrix: TypeAlias = Any
 """A dense array or a sparse matrix: whatever can stand left of a product."""
-
-
-class Elsewhere(ABC):
-    """A factor whose rows are in other processes."""
-
-    @abstractmethod
-    def taken(self, index: np.ndarray) -> Elsewhere:
-        """The settings ``index`` of the batch."""
-
-    @abstractmethod
-    def total(self, function: Callable[[Array], Array]) -> np.ndarray:
-        """The sum of a function of some rows over all of them, (B,)."""
-
-    @abstractmethod
-    def joined(self, others: list[Any]) -> Elsewhere:
-        """The batch with others beside it."""
 
 
 def namespace(*arrays: Array) -> Any:
@@ -67,7 +50,8 @@ def on_gpu(x: Array) -> bool:
 
 
 def to_numpy(x: Array) -> np.ndarray:
-    """``x``, an array of any library or what NumPy makes one of, as a NumPy array on the CPU."""
+    """``x``, rows, an array of any library or what NumPy makes one of, as a NumPy array on the CPU."""
+    x = here(x)
     if is_torch(x):
         return x.detach().cpu().numpy()
     other = not isinstance(x, np.ndarray) and array_api_compat.is_array_api_obj(x)
@@ -222,9 +206,40 @@ def positive(M: Array) -> Array:
     return xp.where(M > 0, M, xp.zeros_like(M))
 
 
-def by_setting(reduce: str, F: Array) -> np.ndarray:
-    """``"all"``, ``"any"`` or ``"max"`` of the entries (rows, B, k) of every setting, (B,) on the CPU."""
-    return to_numpy(getattr(namespace(F), reduce)(F, axis=(0, 2)))
+def smallest(F: Rows) -> np.ndarray:
+    """The smallest entry of every column, (B, k) on the CPU."""
+    return to_numpy(reduced(_column_minima, F, combine=np.minimum)[0])
+
+
+def largest(F: Rows) -> np.ndarray:
+    """The largest entry of every column, (B, k) on the CPU."""
+    return to_numpy(reduced(_column_maxima, F, combine=np.maximum)[0])
+
+
+def _column_minima(F: Array) -> tuple[Array]:
+    return (namespace(F).min(F, axis=0),)
+
+
+def _column_maxima(F: Array) -> tuple[Array]:
+    return (namespace(F).max(F, axis=0),)
+
+
+def gram_of_rows(F: Rows, G: Rows) -> Array:
+    """`gram` of arrays with a row per sample, wherever they are."""
+    return reduced(_grams, F, G)[0]
+
+
+def _grams(F: Array, G: Array) -> tuple[Array]:
+    return (gram(F, G),)
+
+
+def zeros_like(F: Rows) -> Rows:
+    """Zeros in the place of ``F``."""
+    return each(_zeros_like, F)
+
+
+def _zeros_like(F: Array) -> Array:
+    return namespace(F).zeros_like(F)
 
 
 def total(x: Array, axis: int | tuple[int, ...]) -> Array:
@@ -239,10 +254,12 @@ def double(F: Array) -> Array:
     return F if F.dtype == xp.float64 else xp.astype(F, xp.float64)
 
 
-def take(F: Array, index: np.ndarray, axis: int = 1) -> Array:
+def take(F: Rows, index: np.ndarray, axis: int = 1) -> Rows:
     """Settings ``index`` of a batch whose settings stand along ``axis``."""
-    if isinstance(F, Elsewhere):
-        return F.taken(index)
+    return each(_taken, F, shared=(index, axis))
+
+
+def _taken(F: Array, index: np.ndarray, axis: int) -> Array:
     xp = namespace(F)
     where = xp.asarray(index, device=array_api_compat.device(F))
     return xp.take(F, where, axis=axis)
@@ -259,20 +276,26 @@ def put(F: Array, index: np.ndarray, part: Array) -> Array:
     return xp.stack(columns, axis=1)
 
 
-def chosen(which: np.ndarray, one: Array, other: Array) -> Array:
+def chosen(which: np.ndarray, one: Rows, other: Rows) -> Rows:
     """Settings of ``one`` where ``which`` (B,), of ``other`` elsewhere; no copy if all are alike."""
     if which.all() or not which.any():
         return one if which.all() else other
+    return each(_chosen, one, other, shared=(which,))
+
+
+def _chosen(one: Array, other: Array, which: np.ndarray) -> Array:
     xp = namespace(one)
     where = xp.asarray(which.reshape(1, -1, *[1] * (one.ndim - 2)), device=array_api_compat.device(one))
     return xp.where(where, one, other)
 
 
-def join(parts: list[Array]) -> Array:
+def join(parts: list[Rows]) -> Rows:
     """Batches (n, B_i, …) side by side."""
-    if isinstance(parts[0], Elsewhere):
-        return parts[0].joined(parts[1:])
-    return parts[0] if len(parts) == 1 else namespace(*parts).concat(parts, axis=1)
+    return parts[0] if len(parts) == 1 else each(_joined, *parts)
+
+
+def _joined(*parts: Array) -> Array:
+    return namespace(*parts).concat(parts, axis=1)
 
 
 def contiguous(F: Array) -> Array:

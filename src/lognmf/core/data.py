@@ -1,21 +1,35 @@
-"""What the core may ask of the data X (n, p): products, norms, and one pass over its blocks of rows.
+"""The data X (n, p): samples in rows, wherever they are.
 
-Terms and rules never touch X itself. Between ``X @ U`` and ``Xᵀ V`` an iteration treats every sample on its
-own, so one pass over blocks of rows serves both products. Data in memory are a single block.
+Everything done with X is a function of some rows of X and of the same rows of V. `Data.map_rows` calls it:
+once for data in memory, block by block for data on disk, and on the workers of a cluster where the blocks
+are there. Terms and solvers never ask where X is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core import sparse_products
-from lognmf.core.arrays import Array, Matrix, namespace, on_gpu, product, product_t
+from lognmf.core.arrays import (
+    Array,
+    Matrix,
+    double,
+    like,
+    namespace,
+    on_gpu,
+    product,
+    product_t,
+    to_numpy,
+    total,
+)
 from lognmf.core.matrices import (
     factor_pattern,
     is_csr_tensor,
@@ -23,11 +37,30 @@ from lognmf.core.matrices import (
     rows_of,
     sparse_squared_row_norms,
     squared_row_norms,
+    stored_values,
 )
+from lognmf.core.rows import Rows
+
+OfRows = Callable[..., tuple[tuple[Array, ...], tuple[Array, ...]]]
+"""``(block, *rows_of_block, *shared) -> (arrays with a row per sample, sums over the samples)``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What one look at all entries of X has found; it does not depend on the unit of the data."""
+
+    largest: float
+    squares: np.ndarray  # squared norms (n,) of the samples of ``X / size``, weighted as the entries are
+    size: float  # the largest size of an entry: squares of the entries themselves may overflow or vanish
+    known: float  # mean weight of an entry
+    entries: int  # stored entries of the largest block
 
 
 class Data(Protocol):
     """Samples in rows, wherever they are."""
+
+    distributed: ClassVar[bool]
+    """Whether rows are `DistributedRows`."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -37,33 +70,57 @@ class Data(Protocol):
     def pattern(self) -> Array:
         """An array in whose library, dtype and device the factors live."""
 
-    def blocks(self) -> Iterator[tuple[slice, InMemory]]:
-        """Blocks of rows, each with its place among all rows; every row once, in order."""
-
     @property
     def weights(self) -> bool:
         """Whether the entries have weights."""
 
     @property
+    def device(self) -> str | None:
+        """Where torch computes with blocks that are elsewhere; None where they are arrays of this library."""
+
+    @property
     def stand_in(self) -> Matrix:
-        """A matrix with as many entries as the largest block."""
+        """A matrix with as many entries as the largest block that is read here."""
 
     @property
     def unit(self) -> float:
         """The data are ``X / unit``."""
 
     @property
+    def facts(self) -> Facts:
+        """What is known of all entries of X."""
+
+    @property
     def squared_norms(self) -> Array:
         """``‖x_i‖²`` of every sample, (n,)."""
 
-    def times(self, U: Array) -> Array:
+    def map_rows(
+        self, function: OfRows, *rows: Rows, shared: Sequence[Any] = ()
+    ) -> tuple[tuple[Rows, ...], tuple[Array, ...]]:
+        """``function(block, *rows_of_block, *shared)`` for every block of rows.
+
+        Its arrays with a row per sample come back as rows of all samples, its sums added up. A block is read
+        at most once, and only if the function uses its entries. ``rows`` may also be half gradients of
+        penalties, as `lognmf.core.rows.halves` gives them.
+        """
+
+    def times(self, U: Array) -> Rows:
         """``X @ U_b`` for every setting: (p, B, k) → (n, B, k)."""
 
-    def t_times(self, F: Array) -> Array:
+    def t_times(self, F: Rows) -> Array:
         """``Xᵀ @ F_b`` for every setting: (n, B, k) → (p, B, k)."""
 
-    def dense_rows(self, some: slice) -> Array:
-        """A few rows as a dense array."""
+    def take_rows(self, index: np.ndarray) -> InMemory:
+        """The samples ``index``, which are in order, in memory."""
+
+    def in_unit(self, unit: float) -> Self:
+        """The data as ``X / unit``."""
+
+    def scaled_rows(self, share: np.ndarray) -> Self:
+        """The data with every sample multiplied by its ``share`` (n,), at most 1."""
+
+    def uniform(self, k: int, rng: np.random.RandomState) -> Rows:
+        """Random numbers (n, k) from [0, 1) in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +135,9 @@ class InMemory:
     M: Matrix | None = None
     unit: float = 1.0
 
+    distributed: ClassVar[bool] = False
+    device: ClassVar[None] = None
+
     @property
     def shape(self) -> tuple[int, int]:
         """Number of samples and of features."""
@@ -88,9 +148,61 @@ class InMemory:
         """An array in whose library, dtype and device the factors live."""
         return factor_pattern(self.X)
 
-    def blocks(self) -> Iterator[tuple[slice, InMemory]]:
-        """All rows at once."""
-        yield slice(None), self
+    def map_rows(
+        self, function: OfRows, *rows: Array, shared: Sequence[Any] = ()
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """``function(self, *rows, *shared)``: all rows at once."""
+        return function(self, *rows, *shared)
+
+    def in_unit(self, unit: float) -> InMemory:
+        """The data as ``X / unit``: always a new object, which alone holds what its products need."""
+        other = replace(self, unit=unit)
+        if "facts" in vars(self):
+            vars(other)["facts"] = self.facts
+        return other
+
+    def scaled_rows(self, share: np.ndarray) -> InMemory:
+        """A copy with every sample multiplied by its ``share`` (n,)."""
+        X = self.X
+        if sp.issparse(X):
+            scaled: Matrix = stored_like(X, X.data * share.astype(X.dtype)[entry_rows(X)])
+        elif is_csr_tensor(X):
+            from lognmf.core.torch.sparse import csr_tensor
+            from lognmf.core.torch.sparse import entry_rows as rows_of_entries
+
+            values = X.values() * like(share, X.values())[rows_of_entries(X)]
+            scaled = csr_tensor(X.crow_indices(), X.col_indices(), values, X.shape)
+        else:
+            scaled = X * like(share, X)[:, None]
+        return replace(self, X=scaled)
+
+    def uniform(self, k: int, rng: np.random.RandomState) -> np.ndarray:
+        """Random numbers (n, k) from [0, 1)."""
+        return rng.uniform(size=(self.shape[0], k))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What one look at all entries has found."""
+        X, M = self.X, self.M
+        values = stored_values(X)
+        empty = 0 in values.shape
+        largest = 0.0 if empty else float(values.max())
+        size = 0.0 if empty else max(largest, -float(values.min()))
+        entries = X.nnz if sp.issparse(X) else math.prod(values.shape)
+        known = 1.0
+        if M is not None:
+            known = (float(M.sum()) if sp.issparse(M) else float(total(M, axis=(0, 1)))) / math.prod(X.shape)
+        if size == 0:
+            return Facts(largest, np.zeros(X.shape[0]), 1.0, known, entries)
+        if M is None and (is_csr_tensor(X) or (sp.issparse(X) and X.dtype == np.float64)):
+            squares = to_numpy(double(sparse_squared_row_norms(X, size)))
+        else:
+            parts = [
+                to_numpy(_row_sums(divided(X[rows, :], size), None if M is None else M[rows, :]))
+                for rows in few_rows(X)
+            ]
+            squares = np.concatenate(parts)
+        return Facts(largest, squares, size, known, entries)
 
     @property
     def weights(self) -> bool:
@@ -177,13 +289,57 @@ class InMemory:
         return InMemory(rows_of(self.X, index), M, self.unit)
 
 
-def in_memory(data: Data) -> InMemory:
-    """The only block of data that a solver needs as a whole."""
-    (_, block), *more = data.blocks()
-    if more:
-        msg = "This solver needs all of X in memory."
-        raise ValueError(msg)
-    return block
+def _row_sums(X: Matrix, M: Matrix | None) -> Array:
+    """``Σ_j m_ij x_ij²`` of every row, in float64."""
+    if sp.issparse(X):
+        squares = X.multiply(X) if M is None else M.multiply(X.multiply(X))
+        return np.asarray(squares.sum(axis=1), dtype=np.float64).reshape(-1)
+    return total(X**2 if M is None else M * X**2, axis=1)
+
+
+class InBlocks(ABC):
+    """Data in several blocks of rows; a subclass brings ``map_rows`` and what it knows of the blocks."""
+
+    @abstractmethod
+    def map_rows(
+        self, function: OfRows, *rows: Rows, shared: Sequence[Any] = ()
+    ) -> tuple[tuple[Rows, ...], tuple[Array, ...]]:
+        """`Data.map_rows`."""
+
+    def times(self, U: Array) -> Rows:
+        """``X @ U_b`` for every setting, in one pass: (p, B, k) → (n, B, k)."""
+        return self.map_rows(_times, shared=(U,))[0][0]
+
+    def t_times(self, F: Rows) -> Array:
+        """``Xᵀ @ F_b`` for every setting, in one pass: (n, B, k) → (p, B, k)."""
+        return self.map_rows(_t_times, F)[1][0]
+
+    def gram(self, size: float) -> np.ndarray:
+        """``Xᵀ X / size²`` (p, p) in one pass."""
+        return self.map_rows(_gram, shared=(size,))[1][0]
+
+    def gram_times(self, F: np.ndarray) -> np.ndarray:
+        """``Xᵀ X F`` (p, k) in one pass."""
+        return self.map_rows(_gram_times, shared=(F.reshape(F.shape[0], 1, -1),))[1][0].reshape(F.shape)
+
+
+def _times(block: InMemory, U: Array) -> tuple[tuple[Array], tuple[()]]:
+    return (block.times(U),), ()
+
+
+def _t_times(block: InMemory, F: Array) -> tuple[tuple[()], tuple[Array]]:
+    return (), (block.t_times(F),)
+
+
+def _gram(block: InMemory, size: float) -> tuple[tuple[()], tuple[np.ndarray]]:
+    # Divided before they are squared only where squares could vanish: a copy of the block.
+    X = block.X if size == 1 else divided(block.X, size)
+    G = X.T @ X
+    return (), ((G.toarray() if sp.issparse(G) else to_numpy(G)) / block.unit**2,)
+
+
+def _gram_times(block: InMemory, F: Array) -> tuple[tuple[()], tuple[Array]]:
+    return (), (block.t_times(block.times(F)),)
 
 
 BLOCK_NUMBERS, GPU_BLOCK_NUMBERS = 1 << 17, 1 << 27

@@ -20,9 +20,8 @@ OnState = Callable[[int, Steps, State], None]
 OnCheckpoint = Callable[[int, Solution], None]
 """Called with the iteration, and all settings as they are or ended before; its time is not counted."""
 
-Keep = Callable[[Callable[[], Solution]], State | None]
-"""Called after every evaluation with a function that gives all settings as they are, from which another loop
-can go on; may return their state from a better place. Its time is not counted."""
+Keep = Callable[[Callable[[], Solution]], None]
+"""Called after every evaluation with a function that gives the solution so far; its time is not counted."""
 
 
 def iterate(
@@ -37,7 +36,7 @@ def iterate(
     checkpoints: Collection[int] = (),
     on_checkpoint: OnCheckpoint | None = None,
     keep: Keep | None = None,
-    since: Solution | None = None,
+    before: int = 0,
 ) -> Solution:
     """Repeat ``rule`` until every setting has converged or ``max_iter`` is reached.
 
@@ -49,20 +48,16 @@ def iterate(
     then counted on without being computed.
 
     At every one of ``checkpoints``, up to ``max_iter`` and each after an evaluation or after the end, the
-    solution is what a loop with that ``max_iter`` would return. A loop that goes on from what another one
-    gave to ``keep`` is given that as ``since``, and its ``state``.
+    solution is what a loop with that ``max_iter`` would return. Iterations are counted from ``before``, those
+    that another loop has made.
     """
-    n_iter, reason, log = _so_far(state.batch, since)
-    running = np.flatnonzero([why == "max_iter" for why in reason])
+    batch = state.batch
+    n_iter, reason, log = np.full(batch, before), ["max_iter"] * batch, _Log(batch)
+    running = np.arange(batch)
     moving = running  # those of them that the batch still holds
     ended: list[tuple[np.ndarray, State]] = []
-    if since is None:
-        log.record(0, running, moving, rule.value(state))
-        log.show(on_state, 0, rule, state)
-    elif len(running) < state.batch:
-        before = np.setdiff1d(np.arange(state.batch), running)
-        ended, state, rule = [(before, state.take(before))], state.take(running), rule.take(running)
-    current = log.last[running]
+    current = log.record(before, running, moving, rule.value(state))
+    log.show(on_state, before, rule, state)
     waiting = sorted(checkpoints)
 
     def solution() -> Solution:
@@ -74,7 +69,7 @@ def iterate(
         while on_checkpoint is not None and waiting and waiting[0] <= until:
             log.pause(on_checkpoint, waiting.pop(0), solution())
 
-    done = log.rows[-1][0]
+    done = before
     show_checkpoints(done)
     while done < max_iter and running.size:
         steps = min(eval_every, max_iter - done)
@@ -103,21 +98,11 @@ def iterate(
             moving, current = moving[stay], current[stay]
             state, rule = state.take(stay), rule.take(stay)
         show_checkpoints(done)
-        if keep is not None and moving.size:
-            elsewhere = log.pause(keep, solution)
-            if elsewhere is not None:
-                ended = [(index, elsewhere.take(index)) for index, _ in ended]
-                state = elsewhere.take(moving)
+        if keep is not None:
+            log.pause(keep, solution)
 
     show_checkpoints(np.inf)
     return solution()
-
-
-def _so_far(batch: int, since: Solution | None) -> tuple[np.ndarray, list[str], _Log]:
-    """Iterations, reasons and log of a loop that begins, or goes on from where another was."""
-    if since is None:
-        return np.zeros(batch, dtype=int), ["max_iter"] * batch, _Log(batch)
-    return since.n_iter.copy(), [*since.reason], _Log.since(since)
 
 
 def _joined(ended: list[tuple[np.ndarray, State]], moving: np.ndarray, state: State) -> State:
@@ -155,15 +140,6 @@ class _Log:
         self.start = time.perf_counter()
         self.last = np.full(batch, np.nan)
         self.rows: list[tuple[int, float, np.ndarray]] = []
-
-    @classmethod
-    def since(cls, solution: Solution) -> _Log:
-        """The log of a loop that has come so far."""
-        log, history = cls(len(solution.objective)), solution.history
-        log.start -= float(history["seconds"][-1])
-        log.last = solution.objective.copy()
-        log.rows = [*zip(history["iteration"], history["seconds"], history["objective"], strict=True)]
-        return log
 
     def record(self, iteration: int, running: np.ndarray, moving: np.ndarray, value: Array) -> np.ndarray:
         """Keep the ``value`` of the ``moving`` settings; those of the other running ones stay."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from lognmf.core.arrays import Array, Elsewhere, join, namespace, take, to_numpy, total
+from lognmf.core.arrays import Array, join, namespace, take, to_numpy, total
 from lognmf.core.data import InMemory
+from lognmf.core.rows import Rows, distributed
 from lognmf.core.terms.frobenius import squared_residuals
 
 
@@ -18,13 +19,13 @@ class State:
     """A batch of factorisations in progress."""
 
     U: Array  # (p, B, k)
-    V: Array  # (n, B, k)
-    aux: tuple[Array, ...] = ()  # what a rule carries from step to step, each with the batch in axis 1
+    V: Rows  # (n, B, k)
+    aux: tuple[Rows, ...] = ()  # what a rule carries from step to step, each with the batch in axis 1
 
     @property
     def batch(self) -> int:
         """Number of settings B."""
-        return self.V.shape[1]
+        return self.U.shape[1]
 
     def take(self, index: np.ndarray) -> State:
         """The settings ``index`` of the batch; no copy where these are all of them."""
@@ -46,8 +47,8 @@ class State:
         """Whether a setting is the same in both, to the last bit, (B,)."""
         equal = np.ones(self.batch, dtype=bool)
         for mine, theirs in zip((self.U, self.V, *self.aux), (other.U, other.V, *other.aux), strict=True):
-            if isinstance(mine, Elsewhere):
-                continue  # the sums over its rows are among the others
+            if distributed(mine) is not None:
+                continue  # sums over these rows are among the others
             axes = tuple(axis for axis in range(mine.ndim) if axis != 1)
             equal &= to_numpy(namespace(mine).all(mine == theirs, axis=axes))
         return equal
@@ -79,9 +80,6 @@ class Steps(Protocol):
 
 class Rule(Steps, Protocol):
     """What a model needs of a rule: also to start it, and to read its state."""
-
-    by_sample: ClassVar[int]
-    """How many arrays of ``aux``, the first ones, run over the samples in axis 0, or have no rows at all."""
 
     def start(self, U: Array, V: Array) -> State:
         """The state from which to step, given first factors; they stay as they are."""
@@ -122,8 +120,6 @@ class LeastSquaresRule(ABC):
     """A rule without weights whose objective is the plain data fit."""
 
     data: InMemory
-
-    by_sample: ClassVar[int] = 1
 
     @abstractmethod
     def start(self, U: Array, V: Array) -> State:

@@ -36,7 +36,6 @@ from lognmf.grid.select import standings
 from lognmf.grid.store import Store
 from lognmf.models.engine import Factors, Fit, draw
 from lognmf.models.identity import key_of, plain
-from lognmf.models.scale import in_units
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
 from lognmf.models.weights import AUTO, fit_batch
@@ -347,7 +346,7 @@ class Grid:
         scale = getattr(model, "scale", None)
         if scale not in self._scaled:
             unit = model.unit_of(self.data)
-            self._scaled[scale] = in_units(self.data, unit), unit
+            self._scaled[scale] = self.data.in_unit(unit), unit
         return self._scaled[scale]
 
     def _scores(self, V: Array, seeds: list[int]) -> dict[str, Any]:

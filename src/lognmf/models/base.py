@@ -6,13 +6,15 @@ it has a rule of its own. Its `Spec` says what it can do.
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import math
 import os
 from abc import abstractmethod
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -21,25 +23,26 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from lognmf.blocks.checkpoint import Checkpoint
+from lognmf.blocks.graph import graphs_of
 from lognmf.core import starts
-from lognmf.core.arrays import Array, contiguous, copied, like, namespace, to_numpy
+from lognmf.core.arrays import Array, contiguous, copied, like, to_numpy
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS, encode
 from lognmf.core.terms import LOSSES
 from lognmf.core.threads import threads_for
+from lognmf.environment import code_version
 from lognmf.graph import Graphs
-from lognmf.models.blocks import check_data, graphs_of, refuses_blocks
-from lognmf.models.checkpoint import Checkpoint
+from lognmf.models.blocks import CALLBACKS, check_data, given_codes, refuses_blocks
 from lognmf.models.engine import Fit, draw
+from lognmf.models.identity import hash_of, plain
 from lognmf.models.large_samples import Limited
 from lognmf.models.missing import imputed
-from lognmf.models.on_workers import Remote, RemoteMultiplicative
-from lognmf.models.remote_samples import encoded, given_codes
 from lognmf.models.sampled_weights import sampled_weights
-from lognmf.models.scale import check_scale, in_units, unit_of
-from lognmf.models.starts import spectral
+from lognmf.models.scale import check_scale, unit_of
+from lognmf.models.starts import SPECTRAL
 from lognmf.models.validation import (
     check_codes,
     check_factor,
@@ -81,7 +84,7 @@ PREFERRED = ("cd", "mu")
 SOLVER_CHOICES: Mapping[str, Any] = ChainMap({AUTO: None}, SOLVERS)
 """What the parameter ``solver`` may be."""
 
-STARTS: Mapping[str, starts.Start] = ChainMap(starts.STARTS, {"spectral": spectral})
+STARTS: Mapping[str, starts.Start] = ChainMap(starts.STARTS, {"spectral": SPECTRAL})
 """What ``init`` may be, unless a model has starts of its own."""
 
 
@@ -402,21 +405,27 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         self.check_data(data, graphs)
         for remark in filter(None, (*self._idle(data), self._remark(data), unknown_features(data))):
             warn(remark)
-        unit = self.unit_of(data)
-        scaled = in_units(data, unit)
+        scaled = data.in_unit(unit := self.unit_of(data))
         first = self._given_factors(data, given, unit)
-        kept = None if folder is None else Checkpoint.of(folder, self, data, given)
+        saved = None if folder is None else Checkpoint(folder, call_of(self, data, given))
+        begun = saved and saved.read(data)
         with Watcher(self, getattr(data, "X", data), self.max_iter) as watcher:
+            if begun:
+                first = [begun.U, begun.V]
+                weights = {name: [value] for name, value in begun.weights.items()}
+            else:
+                weights = self._last_weights(given) or sampled_weights(self, scaled, unit)
             fit = fit_batch(
                 self,
                 scaled,
                 graphs,
-                (kept and kept.begun(data.pattern)) or draw(self, scaled, graphs, self.random_state, first),
+                draw(self, scaled, graphs, self.random_state, first),
                 unit=unit,
                 max_iter=self.max_iter,
-                weights=self._last_weights(given) or sampled_weights(self, scaled, unit, kept),
+                weights=weights,
                 on_eval=watcher,
-                kept=kept,
+                saved=saved,
+                before=begun.iteration if begun else 0,
             )
             self._keep(fit.light(), data)
 
@@ -448,10 +457,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         return {name: [self._weight(name)] for name in self.spec.auto if getattr(self, name) == AUTO}
 
     def _given_factors(self, data: Any, given: Mapping[str, Any], unit: float) -> list[Any]:
-        """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit.
-
-        Codes of samples that are on workers are futures of those of every block.
-        """
+        """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit."""
         shapes = self.factor_shapes(*data.shape)
         first: list[Any] = [given.get(name) for name in shapes]
         if self._goes_on(given):
@@ -461,7 +467,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             if first[place] is None:
                 continue
             scale = unit if (name == "U0") == self.spec.basis_has_unit else 1.0
-            if isinstance(data, Remote) and name == "V0":
+            if data.distributed and name == "V0":
                 first[place] = given_codes(data, first[place], shape[1], scale)
                 continue
             signed = self.spec.signed and name == "U0"
@@ -531,22 +537,25 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         if "scale" in params:
             fitted["scale_"] = fit.unit
         if "graph" in params:
-            fitted["graph_"] = fit.graph if not isinstance(data, Remote) else fit.graph and fit.graph.given
+            fitted["graph_"] = getattr(fit.graph, "given", fit.graph)  # of a graph on workers, a given one
         fitted |= self._more_attributes(fit, data)
         self.__dict__.update(fitted)
 
     def _encode(self, data: Any) -> Array:
         """Codes (m, k) of checked samples."""
-        if isinstance(data, Remote):
-            return encoded(self, data)
         unit = 1.0 if self.spec.basis_has_unit else vars(self).get("scale_", 1.0)
-        U = like(to_numpy(self.components_).T, data.pattern)
-        blocks = []
         with threads_for(data.stand_in, self.n_components):
-            for _, block in in_units(data, unit).blocks():
-                weights = {w: like(np.full(block.shape[0], self._weight(w)), U) for w in self.spec.weights}
-                blocks.append(encode(self._code_problem(block, weights), U))
-        return contiguous(unit * (blocks[0] if len(blocks) == 1 else namespace(U).concat(blocks)))
+            shared = (self._without_samples(), unit)
+            codes = data.in_unit(unit).map_rows(_codes_of_block, shared=shared)[0][0]
+        return contiguous(codes[:, :])
+
+    def _without_samples(self) -> Self:
+        """The same model without what it keeps of the samples of its fit, to be sent elsewhere."""
+        names = ("embedding_", "_data", "graph_", "outlier_share_", "outlier_norm_", "residual_norm_")
+        light = copy.copy(self)
+        for name in (CALLBACKS, *names):
+            light.__dict__.pop(name, None)
+        return light
 
     def _weight(self, name: str) -> float:
         """A weight as the last fit used it."""
@@ -593,9 +602,9 @@ class BasisAndCodesModel(FactorModel):
         U0, V0 : array-like of shape (p, k) and (n, k), optional
             First factors; the default comes from ``init``. In multiplicative updates zeros stay zero.
         checkpoint : path, optional
-            Folder for the fit so far, written now and then. The same call, also in another process, goes on
-            from there and ends with the same numbers; other data or parameters are refused. Remove the folder
-            when it is not needed any more.
+            Directory for intermediate results: factors, weights and the number of iterations, written now and
+            then during the last fit. The same call, also in another process, starts from there; other data or
+            parameters are refused. Remove the directory when it is no longer needed.
 
         Returns
         -------
@@ -621,12 +630,6 @@ class TermsModel(BasisAndCodesModel):
         """The objective for a batch of weights (B,)."""
 
     def _rule(self, data: Data, W: Any, weights: Mapping[str, Array]) -> Any:
-        if isinstance(data, Remote):
-            problem = self._problem(data, None, weights)
-            rule = self._chosen_solver(problem).of(problem, unit_components=self.unit_components)
-            return RemoteMultiplicative.of(
-                rule, W and replace(W, weight=to_numpy(weights[self.spec.graph_weight]))
-            )
         problem = self._problem(data, W, weights)
         return self._chosen_solver(problem).of(problem, unit_components=self.unit_components)
 
@@ -712,3 +715,26 @@ class Watcher:
             warn(msg, ConvergenceWarning)
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=estimator, X=self.X)
+
+
+def _codes_of_block(block: InMemory, model: FactorModel, unit: float) -> tuple[tuple[Array], tuple[()]]:
+    """The codes (m, k) of some samples, which are those of the user over ``unit``."""
+    U = like(to_numpy(model.components_).T, block.pattern)
+    weights = {name: like(np.full(block.shape[0], model._weight(name)), U) for name in model.spec.weights}
+    return (unit * encode(model._code_problem(block, weights), U),), ()
+
+
+def call_of(model: FactorModel, data: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells a call of `fit` from others, for its checkpoint; the data are read once."""
+    parameters = {name: value for name, value in model.get_params().items() if name != "verbose"}
+    digest = data.map_rows(_digest, np.arange(data.shape[0]))[1][0]
+    about: dict[str, Any] = {"version": code_version(), "model": type(model).__name__}
+    about |= {f"parameter {name}": plain(value) for name, value in parameters.items()}
+    about |= {name: plain(value) for name, value in given.items()}
+    return about | {"place": "workers" if data.distributed else "one process", "data": plain(digest)}
+
+
+def _digest(block: InMemory, number: np.ndarray) -> tuple[tuple[()], tuple[np.ndarray]]:
+    """A hash of a block and its place as numbers, which are added up."""
+    parts = [str(number[:1]), *(hash_of(matrix) for matrix in (block.X, block.M) if matrix is not None)]
+    return (), (np.frombuffer(hashlib.sha256(" ".join(parts).encode()).digest(), np.uint64),)

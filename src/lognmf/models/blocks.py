@@ -1,43 +1,40 @@
-"""The border for samples in blocks of rows: one pass checks them all before any work."""
+"""The border for samples in blocks of rows, here or on workers: all are checked once, before any work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from lognmf.core.blocks import Blocks, Facts
-from lognmf.core.data import Data, InMemory
-from lognmf.core.matrices import with_small_indices
-from lognmf.core.starts import STARTS
-from lognmf.graph import Graphs, check_graph
-from lognmf.models.on_workers import Remote
-from lognmf.models.remote_graph import GraphsOnWorkers
-from lognmf.models.remote_samples import check_remote, refuses_remote
-from lognmf.models.scale import known_share, row_squares
+from lognmf.blocks import RowBlocks, WorkerBlocks, as_source
+from lognmf.blocks.cluster import OnWorkers, checked_rows, naming_the_block
+from lognmf.blocks.disk import OnDisk
+from lognmf.blocks.rows import by_block
+from lognmf.core.data import Data, Facts, InMemory
+from lognmf.core.rows import Rows
 from lognmf.models.validation import (
     Samples,
     check_accepted,
+    check_factor,
     check_features,
     check_samples,
-    converted,
     read_samples,
+    with_weights,
 )
-from lognmf.progress import listening, stage
 from lognmf.reading import reason
-from lognmf.sources import RowBlocks, WorkerBlocks, as_source
-from lognmf.sources.rows import by_block
+
+CALLBACKS = "_skl_callbacks"
+"""Where scikit-learn keeps the callbacks of an estimator, which stay in this process."""
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, weights: Any = None) -> Any:
     """Samples (n, p) as data in memory or, where they are elsewhere and not small, in blocks of rows."""
     if isinstance(X, WorkerBlocks) and estimator.spec.blocks:
-        return check_remote(estimator, X, weights, reset=reset)
+        return _on_workers(estimator, X, weights, reset=reset)
     source = as_source(X)
     if source is None:
         return check_samples(estimator, X, reset=reset, weights=weights)
@@ -50,7 +47,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool, weights: Any = None) -> A
     if len(source.edges) <= 2 or not estimator.spec.blocks:
         data: Data = check_samples(estimator, _whole(X, source, weights, estimator), reset=reset)
     else:
-        data = _checked(estimator, source, weights, reset=reset)
+        data = _on_disk(estimator, source, weights, reset=reset)
     check_names(estimator, source, reset=reset)
     return data
 
@@ -62,60 +59,104 @@ def _whole(X: Any, source: RowBlocks, weights: Any, estimator: Any) -> Samples:
     rows = slice(0, source.shape[0])
     blocks = as_source(weights)
     weights = weights if blocks is None else blocks.read(rows)
-    return replace(read_samples(read_block(source, rows), weights, estimator=estimator), source=source)
+    samples = read_samples(read_block(source, rows), weights, estimator=estimator)
+    return Samples(samples.data, samples.smallest, samples.largest, samples.weighted, source)
 
 
-def _checked(estimator: Any, source: RowBlocks, weights: Any, *, reset: bool) -> Blocks:
-    """All blocks, each looked at once."""
-    check_features(estimator, source, reset=reset)
-    n, p = source.shape
-    cut = None if weights is None else _weights_source(weights, source)
-    nothing, pattern = Facts(0.0, 0.0, np.zeros(n), 1.0, 1.0, 1), np.empty(0, source.dtype)
-    whole = Blocks(lambda rows: _read(source, cut, rows), source.edges, p, pattern, nothing)
-    parts, weighted = [], False
-    for rows in whole.places:
-        X = read_block(source, rows)
-        with _named(source, rows):
-            own = None if cut is None else cut.read(rows)
-            samples = read_samples(X, own, estimator=estimator)
-            check_accepted(estimator, samples, reset=False, rows=n)
-        data = samples.data
-        weighted = weighted or data.weights
-        entries = X.nnz if sp.issparse(X) else X.size
-        parts.append((samples.smallest, samples.largest, *row_squares(data), known_share(data), entries))
-        del X, samples, data  # one block at a time
-    facts = _together(parts, whole.places)
-    if reset and facts.known == 0:
+def _looked_at(X: Any, weights: Any, estimator: Any, n: int) -> tuple[Facts, bool]:
+    """What one look at a block finds, and whether entries have weights; or what ``estimator`` cannot take."""
+    samples = read_samples(X, weights, estimator=estimator)
+    check_accepted(estimator, samples, reset=False, rows=n)
+    return samples.data.facts, samples.data.weights
+
+
+def _together(
+    found: Sequence[tuple[Facts, bool]], edges: Sequence[int], *, reset: bool
+) -> tuple[Facts, bool]:
+    """What was found in the blocks, put together."""
+    parts = [facts for facts, _ in found]
+    # The size of a block of zeros is 1, and says nothing.
+    size = max((part.size for part in parts if part.squares.any()), default=1.0)
+    known = float(np.average([part.known for part in parts], weights=np.diff(edges)))
+    if reset and known == 0:
         msg = "X has no known entry: all of them are missing (NaN, or of weight 0)."
         raise ValueError(msg)
-    return replace(whole, facts=facts, weights=weighted)
+    squares = np.concatenate([part.squares * (part.size / size) ** 2 for part in parts])
+    largest, entries = (max(getattr(part, name) for part in parts) for name in ("largest", "entries"))
+    return Facts(largest, squares, size, known, entries), any(weighted for _, weighted in found)
+
+
+def _on_disk(estimator: Any, source: RowBlocks, weights: Any, *, reset: bool) -> OnDisk:
+    """All blocks, each looked at once."""
+    check_features(estimator, source, reset=reset)
+    cut = None if weights is None else _weights_source(weights, source)
+    parts = []
+    for rows in source.places:
+        X = read_block(source, rows)
+        with _named(source, rows):
+            parts.append(_looked_at(X, cut and cut.read(rows), estimator, source.shape[0]))
+        del X  # one block at a time
+    facts, weighted = _together(parts, source.edges, reset=reset)
+
+    def read(rows: slice) -> InMemory:
+        X = read_block(source, rows)
+        if cut is not None and weighted:
+            return with_weights(X, cut.read(rows))
+        return checked_rows(X, source.dtype, weights=weighted)
+
+    return OnDisk(read, source.edges, source.shape[1], np.empty(0, source.dtype), facts, weighted)
+
+
+def _on_workers(estimator: Any, source: WorkerBlocks, weights: Any, *, reset: bool) -> OnWorkers:
+    """All blocks, each looked at once where it lies."""
+    if weights is not None:
+        msg = "Blocks on workers take no weights: set missing entries to NaN, or use in_blocks."
+        raise TypeError(msg)
+    check_features(estimator, source, reset=reset)
+    plain, (n, p) = clone(estimator), source.shape
+    vars(plain).pop(CALLBACKS, None)
+    expected = [(height, p) for height in np.diff(source.edges).tolist()]
+    options = {"estimator": plain, "n": n, "dtype": source.dtype, "device": source.device}
+    futures = source.client.map(_looked_at_there, source.blocks, expected, **options, pure=False)
+    with naming_the_block(source, futures):
+        parts = [future.result() for future in futures]
+    facts, weighted = _together(parts, source.edges, reset=reset)
+    return OnWorkers(source, facts, weighted)
+
+
+def _looked_at_there(
+    X: Any, expected: tuple[int, int], estimator: Any, n: int, dtype: Any, device: str | None
+) -> tuple[Facts, bool]:
+    if X.shape != expected:
+        msg = f"it should have the shape {expected}, and has {X.shape}"
+        raise ValueError(msg)
+    if device is not None and sp.issparse(X):
+        msg = "it is sparse, and sparse blocks are computed on the CPU; leave device out"
+        raise ValueError(msg)
+    return _looked_at(X if X.dtype == dtype else X.astype(dtype), None, estimator, n)
+
+
+def given_codes(data: OnWorkers, V: Any, k: int, unit: float) -> Rows:
+    """First codes (n, 1, k) that a user gave, an array or a Dask array, divided by ``unit``."""
+    if tuple(V.shape) != (data.shape[0], k):
+        msg = f"V0 must have shape {(data.shape[0], k)}; got {tuple(V.shape)}."
+        raise ValueError(msg)
+    return data.rows_of(V).each(_checked_codes, (data.rows_of(V),), (k, unit, data.source.dtype))
+
+
+def _checked_codes(V: Any, k: int, unit: float, dtype: Any) -> np.ndarray:
+    return check_factor("V0", V, (len(V), k), np.empty(0, dtype))[:, None, :] / unit
 
 
 def some_rows(estimator: Any, source: RowBlocks, index: np.ndarray) -> Any:
     """The samples ``index``, in order, as one matrix; all blocks are looked at."""
     parts = []
-    for rows, own in zip(source.places, by_block(index, source.edges), strict=True):
+    for rows, of_block in zip(source.places, by_block(index, source.edges), strict=True):
         X = read_block(source, rows)
         with _named(source, rows):
-            check_accepted(estimator, read_samples(X, estimator=estimator), reset=False, rows=source.shape[0])
-        parts.append(X[own])
+            _looked_at(X, None, estimator, source.shape[0])
+        parts.append(X[of_block])
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
-
-
-def _together(parts: list[tuple[Any, ...]], places: list[slice]) -> Facts:
-    """What was found in the blocks, put together."""
-    smallest, largest, squares, sizes, known, entries = zip(*parts, strict=True)
-    # The size of a block of zeros is 1, and says nothing.
-    size = max((s for s, own in zip(sizes, squares, strict=True) if own.any()), default=1.0)
-    heights = [rows.stop - rows.start for rows in places]
-    return Facts(
-        min(smallest),
-        max(largest),
-        np.concatenate([own * (s / size) ** 2 for own, s in zip(squares, sizes, strict=True)]),
-        size,
-        float(np.average(known, weights=heights)),
-        max(entries),
-    )
 
 
 def _weights_source(weights: Any, source: RowBlocks) -> RowBlocks:
@@ -136,11 +177,6 @@ def _rows_of_weights(weights: Any, source: RowBlocks) -> RowBlocks:
     return RowBlocks(
         tuple(weights.shape), source.dtype, source.edges, lambda start, stop: weights[start:stop]
     )
-
-
-def _read(source: RowBlocks, weights: RowBlocks | None, rows: slice) -> InMemory:
-    """Some rows as data in memory, for a fit that has checked them before."""
-    return converted(read_block(source, rows), None if weights is None else weights.read(rows))
 
 
 def read_block(source: RowBlocks, rows: slice) -> Any:
@@ -183,68 +219,12 @@ def check_names(estimator: Any, source: RowBlocks, *, reset: bool) -> None:
         raise ValueError(msg)
 
 
-@dataclass(frozen=True, eq=False)
-class GraphsOfBlocks:
-    """The graphs of samples in blocks: neighbours are sought in a block, the one before and the next."""
-
-    data: Blocks
-
-    @cached_property
-    def _built(self) -> dict[tuple[int, str], sp.csr_array]:
-        return {}
-
-    def knn(self, n_neighbors: int, graph: Any = "knn") -> sp.csr_array:
-        """The graph of so many neighbours, built once, or a given one."""
-        if not isinstance(graph, str):
-            return self.given(graph)
-        if (n_neighbors, graph) not in self._built:
-            self._built[n_neighbors, graph] = self._near(n_neighbors, graph)
-        return self._built[n_neighbors, graph]
-
-    def _near(self, n_neighbors: int, search: str) -> sp.csr_array:
-        """The neighbour graphs of every two consecutive blocks, the last and the first too, put together.
-
-        A graph within each block would do without the second block, but it is in pieces, and a strong graph
-        term then makes clusters of the pieces.
-        """
-        n, places = self.data.shape[0], self.data.places
-        W = sp.csr_array((n, n))
-        task = f"finding {n_neighbors} neighbours of {n} samples"
-        pairs = list(zip(places, places[1:] + places[:1] * (len(places) > 2), strict=False))
-        with stage(task, len(pairs), "pairs of blocks") as told:
-            for done, (one, other) in enumerate(pairs, start=1):
-                with listening(alone=True):  # each pair is one move of this stage
-                    near = Graphs(self._together(one, other)).knn(n_neighbors, search).tocoo()
-                number = np.concatenate([np.arange(rows.start, rows.stop) for rows in (one, other)])
-                ends = tuple(number[end] for end in near.coords)
-                W = sp.csr_array(W.maximum(sp.csr_array((near.data, ends), shape=(n, n))))
-                told.move(done)
-        return with_small_indices(W)
-
-    def _together(self, one: slice, other: slice) -> Any:
-        """The samples of two blocks."""
-        parts = [self.data.loaded(rows).X for rows in (one, other)]
-        return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
-
-    def given(self, W: Any) -> sp.csr_array:
-        """A graph that a user gave, checked."""
-        return check_graph(W, self.data.shape[0])
-
-
-def graphs_of(data: Data) -> Any:
-    """The graphs of a data set."""
-    if isinstance(data, Remote):
-        return GraphsOnWorkers(data)
-    return GraphsOfBlocks(data) if isinstance(data, Blocks) else Graphs(data.stand_in)
-
-
 def refuses_blocks(model: Any, data: Data) -> str | None:
     """Why a start cannot be drawn for ``data`` in blocks, in one sentence; None if it can."""
-    if isinstance(data, Remote):
-        return refuses_remote(model)
-    if not isinstance(data, Blocks) or model.init in STARTS:
+    if isinstance(data, InMemory) or not model.spec.starts[model.init].in_memory:
         return None
+    possible = ", ".join(name for name, start in model.spec.starts.items() if not start.in_memory)
     return (
-        f"init={model.init!r} needs all of X in memory, and X is read in blocks of rows: use one of "
-        f"{', '.join(STARTS)}, or give first factors U0 and V0."
+        f"init={model.init!r} needs all of X in memory, and X is in blocks of rows: use one of {possible}, "
+        "or give first factors U0 and V0."
     )

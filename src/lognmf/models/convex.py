@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, gram, mix, ratio, to_numpy
+from lognmf.core.arrays import Array, gram, mix, ratio, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.rule import LeastSquaresRule, State
+from lognmf.core.starts import Start
 from lognmf.models import starts
 from lognmf.models.base import FactorModel, KMeansInit, Seed, Spec
 from lognmf.models.engine import Fit
@@ -41,9 +42,9 @@ class ConvexRule(LeastSquaresRule):
         return basis, state.V, KB
 
 
-def random(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+def random(data: InMemory, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """B uniform on [0, 1/n), V uniform on [0, 1)."""
-    n = X.shape[0]
+    n = data.shape[0]
     return rng.uniform(size=(n, k)) / n, rng.uniform(size=(n, k))
 
 
@@ -107,7 +108,7 @@ class ConvexNMF(FactorModel):
     (12, 3)
     """
 
-    spec = Spec(starts={"kmeans": starts.convex, "random": random})
+    spec = Spec(starts={"kmeans": Start(starts.convex, in_memory=True), "random": Start(random)})
 
     n_components: int = 10
     _: KW_ONLY

@@ -14,24 +14,23 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
+from lognmf.blocks.checkpoint import Checkpoint, Resumed
 from lognmf.core import starts
 from lognmf.core.arrays import Array, like, namespace, to_numpy
-from lognmf.core.blocks import AsMatrix, Blocks
-from lognmf.core.data import Data, in_memory
+from lognmf.core.data import Data
 from lognmf.core.loop import OnEval, OnState, iterate
+from lognmf.core.problem import row_values
+from lognmf.core.rows import Rows, each
 from lognmf.core.rule import Solution, State
 from lognmf.core.terms.protocol import degree_of
 from lognmf.graph import Graphs
-from lognmf.models.checkpoint import Checkpoint, without_work
-from lognmf.models.on_workers import Remote, RemoteMultiplicative
-from lognmf.models.remote_starts import draw_remote
-from lognmf.models.starts import NEIGHBOURS, POWERS_OF_UNIT, spectral
+from lognmf.models.starts import NEIGHBOURS
 from lognmf.progress import stage
 
 if TYPE_CHECKING:
     from lognmf.models.base import FactorModel
 
-Factors = tuple[Array, Array]
+Factors = tuple[Array, Rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,25 +90,23 @@ class Fit:
     def data_term(self) -> np.ndarray:
         """The value of the data term of every setting, of ``X / unit``."""
         problem = self.rule.problem
-        return to_numpy(problem.total(problem.fit.row_values, *self.rule.factors(self.state)))
+        return to_numpy(problem.total(row_values, *self.rule.factors(self.state)))
 
     @property
-    def squared_residuals(self) -> Array:
+    def squared_residuals(self) -> Rows:
         """``‖x_i − U v_i‖²`` of every sample and setting (n, B), of ``X / unit``."""
         return self.rule.problem.squared_residuals(*self.rule.factors(self.state))
 
     @np.errstate(over="ignore", invalid="ignore")
-    def outlier_part(self) -> tuple[Array, Array, Array] | None:
+    def outlier_part(self) -> tuple[Rows, Rows, Rows] | None:
         """Share, norm and residual norm of every sample, each (n, B); None for models without outliers."""
-        if isinstance(self.rule, RemoteMultiplicative):
-            parts = self.rule.outlier_part(self.state)
-            return parts and (parts[0], self.unit * parts[1], self.unit * parts[2])
         problem = getattr(self.rule, "problem", None)
         if problem is None or not hasattr(problem.fit, "outlier_part"):
             return None
         squared = self.squared_residuals
-        share, norm = problem.fit.outlier_part(squared)
-        return share, self.unit * norm, self.unit * squared**0.5
+        share = each(_outlier_share, squared, shared=(problem.fit,))
+        norm = each(_outlier_norm, squared, shared=(problem.fit,))
+        return share, norm * self.unit, squared**0.5 * self.unit
 
     def best(self, restarts: int) -> Fit:
         """The start with the lowest objective of each setting, whose ``restarts`` stand side by side."""
@@ -127,7 +124,17 @@ class Fit:
 
     def light(self) -> Fit:
         """The same without what only further steps would need."""
-        return replace(self, solution=without_work(self.rule, self.solution))
+        if not hasattr(self.rule, "problem"):
+            return self
+        return self.moved(State(self.state.U, self.state.V, self.state.aux[:1]))
+
+
+def _outlier_share(squared: Array, fit: Any) -> Array:
+    return fit.outlier_part(squared)[0]
+
+
+def _outlier_norm(squared: Array, fit: Any) -> Array:
+    return fit.outlier_part(squared)[1]
 
 
 @dataclass
@@ -153,7 +160,7 @@ class Setup:
     unit: float
     max_iter: int
     watch: Watch = field(default_factory=Watch)
-    kept: Checkpoint | None = None  # the fits so far, if an earlier process began them
+    before: int = 0  # iterations that an earlier process has made
 
 
 def fit(
@@ -167,12 +174,13 @@ def fit(
     on_state: OnState | None = None,
     checkpoints: Collection[int] = (),
     on_checkpoint: Callable[[int, Fit], None] | None = None,
+    saved: Checkpoint | None = None,
 ) -> Fit:
     """Fit every setting of the ``weights`` (B,); ``start`` holds its ``restarts`` side by side.
 
     After a caller has stopped one of the fits, the others make no iteration. ``wrap`` may put a rule around
     the model's own that carries more in its state. ``on_checkpoint`` is given what a fit with that
-    ``max_iter`` would return, if the number is one of evaluations.
+    ``max_iter`` would return, if the number is one of evaluations. The fit so far is written to ``saved``.
     """
     model, stopped = setup.model, setup.watch.stopped
     repeated = {name: np.repeat(values, restarts) for name, values in weights.items()}
@@ -184,13 +192,15 @@ def fit(
     def fitted(solution: Solution) -> Fit:
         return Fit(rule, solution, repeated, graph, setup.unit, model.spec.basis_has_unit).best(restarts)
 
-    keep = None if setup.kept is None else setup.kept.next_fit(setup.data)
-    since, finished = (keep and keep.read()) or (None, False)
-    if since is not None and finished:
-        return fitted(since)
+    def keep(solution: Callable[[], Solution]) -> None:
+        if saved is not None and saved.due:
+            found = fitted(solution())
+            chosen = {name: float(values[0]) for name, values in found.weights.items()}
+            saved.write(Resumed(found.state.U, found.state.V, chosen, int(found.n_iter[0])))
+
     solution = iterate(
         stepping,
-        stepping.start(start.U, start.V) if since is None else since.state,
+        stepping.start(start.U, start.V),
         max_iter=0 if stopped else setup.max_iter,
         tol=tol,
         eval_every=model.eval_every,
@@ -198,12 +208,9 @@ def fit(
         on_state=on_state,
         checkpoints=checkpoints,
         on_checkpoint=on_checkpoint and (lambda iteration, found: on_checkpoint(iteration, fitted(found))),
-        keep=keep,
-        since=since,
+        keep=None if saved is None else keep,
+        before=setup.before,
     )
-    if keep is not None and not setup.watch.stopped:
-        solution = without_work(rule, solution)
-        solution = replace(solution, state=keep.write(solution, finished=True))
     if stopped:
         solution = replace(solution, reason=["callback"] * len(solution.reason))
     return fitted(solution)
@@ -214,37 +221,27 @@ def draw(
     data: Data,
     graphs: Graphs,
     seed: Any,
-    given: Sequence[Array | None] = (None, None),
+    given: Sequence[Rows | None] = (None, None),
 ) -> Factors:
     """First factors of all restarts, as a batch; ``given`` factors, a batch of one, are not drawn."""
-    if all(F is not None for F in given) and not isinstance(data, Remote):
+    if all(F is not None for F in given):
         return given[0], given[1]
-    with stage(f"computing the start ({model.init})"):
-        if isinstance(data, Remote):
-            return draw_remote(data, model, given, check_random_state(seed))
-        return _drawn(model, data, graphs, seed, given)
-
-
-def _drawn(
-    model: FactorModel, data: Data, graphs: Graphs, seed: Any, given: Sequence[Array | None]
-) -> Factors:
-    """First factors of which at least one is drawn, in this process."""
     start = model.spec.starts[model.init]
-    if start is spectral:
-        start = functools.partial(spectral, W=_start_graph(model, graphs))
-    limit = model._limited(data) if model.spec.starts[model.init] in POWERS_OF_UNIT else None
-    even = data if limit is None else limit.data
-    X = AsMatrix(replace(even, unit=1.0)) if isinstance(even, Blocks) else in_memory(even).X
-    drawn = starts.batch(start, X, model.n_components, model.n_init, check_random_state(seed))
-    first = []
-    powers = POWERS_OF_UNIT.get(model.spec.starts[model.init], (0.0, 0.0))
-    for F, own, power in zip(drawn, given, powers, strict=True):
-        F = like(F / data.unit**power, data.pattern)
-        xp = namespace(F)
-        first.append(F if own is None else xp.asarray(xp.broadcast_to(own, F.shape), copy=True))
-    if limit is not None and given[1] is None:
-        first[1] = limit.up(first[1])
-    return first[0], first[1]
+    with stage(f"computing the start ({model.init})"):
+        options = {"W": _start_graph(model, graphs)} if start.of_graph else {}
+        limit = model._limited(data) if any(start.powers) else None
+        even = data if limit is None else limit.data
+        rng = check_random_state(seed)
+        U, V = starts.batch(start, even, model.n_components, model.n_init, rng, **options)
+        if limit is not None:
+            V = limit.up(V)
+        U0, V0 = (F if F is None else each(_repeated, F, shared=(model.n_init,)) for F in given)
+        return U if U0 is None else U0, V if V0 is None else V0
+
+
+def _repeated(F: Array, times: int) -> Array:
+    """A batch of one, so many times."""
+    return namespace(F).concat([F] * times, axis=1)
 
 
 def _start_graph(model: FactorModel, graphs: Graphs) -> sp.csr_array:

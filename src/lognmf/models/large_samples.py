@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from lognmf.core.arrays import Array, Matrix, like, namespace
-from lognmf.core.blocks import Blocks
-from lognmf.core.data import Data, InMemory, entry_rows, stored_like
-from lognmf.core.matrices import is_csr_tensor
-from lognmf.models.scale import row_squares
+from lognmf.core.arrays import Array, like, namespace
+from lognmf.core.data import Data
+from lognmf.core.rows import Rows, each
 
 LARGE, SPREADS = 3.0, 3.0
 """A sample is large if its norm is more than the first number times the median, and its logarithm more than
@@ -43,31 +40,30 @@ class Limited:
     @property
     def data(self) -> Any:
         """The data with large samples scaled to the median norm: a copy, or blocks that are read so."""
-        if isinstance(self.whole, InMemory):
-            return replace(self.whole, X=scaled_rows(self.whole.X, self.share))
-        facts = self.whole.facts
-        return replace(
-            self.whole, read=self._read, facts=replace(facts, squares=facts.squares * self.share**2)
-        )
+        return self.whole.scaled_rows(self.share)
 
-    def _read(self, rows: slice) -> InMemory:
-        block = self.whole.read(rows)
-        return replace(block, X=scaled_rows(block.X, self.share[rows]))
+    def down(self, V: Rows) -> Rows:
+        """Codes (n, B, k) of the samples as those of the limited ones."""
+        return each(_times_share, V, self.share)
 
-    def down(self, V: Array) -> Array:
-        """Codes (n, B, k) of the samples as those of the limited ones; stand-ins without rows stay."""
-        return V * like(self.share, V)[:, None, None] if V.shape[0] else V
-
-    def up(self, V: Array) -> Array:
+    def up(self, V: Rows) -> Rows:
         """Codes (n, B, k) of the limited samples as those of the samples."""
-        return V / like(self.share, V)[:, None, None]
+        return each(_over_share, V, self.share)
+
+
+def _times_share(V: Array, share: np.ndarray) -> Array:
+    return V * like(share, V)[:, None, None]
+
+
+def _over_share(V: Array, share: np.ndarray) -> Array:
+    return V / like(share, V)[:, None, None]
 
 
 def limited(data: Data) -> Limited | None:
-    """The data with large samples scaled down; None where no sample is large, or they are on workers."""
-    if not isinstance(data, InMemory | Blocks) or data.weights:
+    """The data with large samples scaled down; None where no sample is large."""
+    if data.weights:
         return None
-    norms = np.sqrt(row_squares(data)[0])
+    norms = np.sqrt(data.facts.squares)
     if not norms.any():
         return None
     median, upper = np.quantile(norms[norms > 0], [0.5, 0.75])
@@ -78,16 +74,3 @@ def limited(data: Data) -> Limited | None:
     share = np.ones(len(norms))
     share[large] = median / norms[large]
     return Limited(data, share)
-
-
-def scaled_rows(X: Matrix, share: np.ndarray) -> Matrix:
-    """A copy of ``X`` whose rows are multiplied by ``share`` (n,)."""
-    if sp.issparse(X):
-        return stored_like(X, X.data * share.astype(X.dtype)[entry_rows(X)])
-    if is_csr_tensor(X):
-        from lognmf.core.torch.sparse import csr_tensor
-        from lognmf.core.torch.sparse import entry_rows as rows_of_entries
-
-        values = X.values() * like(share, X.values())[rows_of_entries(X)]
-        return csr_tensor(X.crow_indices(), X.col_indices(), values, X.shape)
-    return X * like(share, X)[:, None]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from lognmf.core.arrays import Array, gram, mix, ratio
 from lognmf.core.data import InMemory
 from lognmf.core.rule import LeastSquaresRule, State
-from lognmf.core.starts import random
+from lognmf.core.starts import STARTS, Start
 from lognmf.models import starts
 from lognmf.models.base import BasisAndCodesModel, KMeansInit, Seed, Spec
 
@@ -96,7 +96,7 @@ class OrthogonalNMF(BasisAndCodesModel):
     True
     """
 
-    spec = Spec(starts={"kmeans": starts.orthogonal, "random": random})
+    spec = Spec(starts={"kmeans": Start(starts.orthogonal, in_memory=True), "random": STARTS["random"]})
 
     n_components: int = 10
     _: KW_ONLY

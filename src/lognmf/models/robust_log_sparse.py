@@ -9,10 +9,10 @@ from typing import Any
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from lognmf.core.arrays import Array, like, namespace, to_numpy
-from lognmf.core.blocks import Blocks
+from lognmf.core.arrays import Array, like, to_numpy
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
+from lognmf.core.rows import Rows
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import (
     SOLVER_CHOICES,
@@ -29,7 +29,7 @@ from lognmf.models.blocks import check_data
 from lognmf.models.engine import Fit
 from lognmf.models.large_samples import Limited, limited
 from lognmf.models.log_sparse import regularised
-from lognmf.models.scale import in_units, uneven_norms
+from lognmf.models.scale import uneven_norms
 from lognmf.models.validation import check_factor
 from lognmf.models.weights import OUTLIERS, SPARSITY, check_sparsity
 
@@ -225,9 +225,9 @@ class RobustLogSparseNMF(TermsModel):
                 "for a few rows at a time, outliers(X[a:b], V[a:b]) with V = embedding_ or transform(X)."
             )
             raise ValueError(msg)
-        U, V = self._basis(data), like(V, data.pattern)
-        residual = data.dense_rows(slice(None)) - V @ U[:, 0, :].T
-        residual *= self._share(data, U, V)
+        V = like(V, data.pattern)
+        residual = data.dense_rows(slice(None)) - V @ like(to_numpy(self.components_), data.pattern)
+        residual *= self._share(data, V)
         return residual
 
     def is_outlier(self, X: Any, V: Any = None) -> Array:
@@ -250,25 +250,13 @@ class RobustLogSparseNMF(TermsModel):
             msg = "is_outlier needs samples, got None: those of the fit have is_outlier_."
             raise ValueError(msg)
         data, V = self._samples_and_codes(X, V)
-        if not isinstance(data, InMemory | Blocks):
-            msg = "is_outlier takes samples in this process: in_blocks(path) reads them in blocks of rows."
-            raise TypeError(msg)
-        U, V = self._basis(data), like(V, data.pattern)
-        if isinstance(data, InMemory):
-            return self._share(data, U, V)[:, 0] > 0
-        called = (self._share(data.loaded(rows), U, V[rows])[:, 0] > 0 for rows in data.places)
-        return namespace(U).concat(list(called))
+        return self._share(data, V)[:, 0] > 0
 
-    def _basis(self, data: Data) -> Array:
-        """U (p, 1, k), like the data."""
-        return like(to_numpy(self.components_).T, data.pattern)[:, None, :]
-
-    def _share(self, data: InMemory, U: Array, V: Array) -> Array:
+    def _share(self, data: Data, V: Rows) -> Rows:
         """The share (n, 1) of each residual that is outlier part, for codes V (n, k)."""
+        U = like(to_numpy(self.components_).T, data.pattern)[:, None, :]
         fit = Robust(ROW_NORMS[self.row_norm](), like([self._weight("gamma")], data.pattern))
-        scaled = in_units(data, self.scale_)
-        squared = fit.squared_residuals(scaled, U, V[:, None, :] / self.scale_, scaled.times(U))
-        return fit.outlier_part(squared)[0]
+        return data.in_unit(self.scale_).map_rows(_shares, V, shared=(fit, U, self.scale_))[0][0]
 
     def _samples_and_codes(self, X: Any, V: Any) -> tuple[InMemory, Array]:
         """Samples and their codes: those of the fit, given ones, or given samples with solved codes."""
@@ -312,3 +300,9 @@ class RobustLogSparseNMF(TermsModel):
         names = ("outlier_share_", "outlier_norm_", "residual_norm_")
         parts = {name: part[:, 0] for name, part in zip(names, fit.outlier_part() or (), strict=True)}
         return parts | {"is_outlier_": parts["outlier_share_"] > 0, "_data": data}
+
+
+def _shares(block: InMemory, V: Array, fit: Robust, U: Array, unit: float) -> tuple[tuple[Array], tuple[()]]:
+    """The outlier share of samples with codes V (n, k) in the units of X."""
+    V = like(V, U)[:, None, :] / unit
+    return (fit.outlier_part(fit.squared_residuals(block, U, V, block.times(U)))[0],), ()

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from lognmf.core.arrays import Array, gram, like, mix, namespace, positive, product, to_numpy, total
 from lognmf.core.data import InMemory
 from lognmf.core.rule import State
-from lognmf.core.starts import random
+from lognmf.core.starts import STARTS, Start
 from lognmf.core.terms import Laplacian
 from lognmf.models import starts
 from lognmf.models.base import Auto, BasisAndCodesModel, Graph, KMeansInit, Seed, Spec
@@ -34,7 +34,6 @@ class RobustManifoldRule:
     rho: float  # its growth
     sign: float  # of (λ/μ) L H in the step of V: the Lagrangian gives −1, the published program has +1
 
-    by_sample: ClassVar[int] = 4
     degree: ClassVar[int] = 1
 
     def start(self, U: Array, V: Array) -> State:
@@ -219,7 +218,7 @@ class RobustManifoldNMF(BasisAndCodesModel):
     spec = Spec(
         weights=("lam",),
         graph_weight="lam",
-        starts={"kmeans": starts.robust_manifold, "random": random},
+        starts={"kmeans": Start(starts.robust_manifold, in_memory=True), "random": STARTS["random"]},
         flags=("published_sign",),
         signed=True,
         sparse=False,

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from lognmf.core.arrays import Array, gram, mix, namespace, positive, ratio
 from lognmf.core.data import InMemory
 from lognmf.core.rule import LeastSquaresRule, State
-from lognmf.core.starts import random
+from lognmf.core.starts import STARTS, Start
 from lognmf.models import starts
 from lognmf.models.base import FactorModel, KMeansInit, Seed, Spec
 
@@ -108,7 +108,9 @@ class SemiNMF(FactorModel):
     True
     """
 
-    spec = Spec(starts={"kmeans": starts.semi, "random": random}, signed=True)
+    spec = Spec(
+        starts={"kmeans": Start(starts.semi, in_memory=True), "random": STARTS["random"]}, signed=True
+    )
 
     n_components: int = 10
     _: KW_ONLY

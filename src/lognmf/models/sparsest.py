@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lognmf.core.arrays import Array, Elsewhere, like, namespace, to_numpy, total
+from lognmf.core.arrays import Array, like, namespace, to_numpy, total
+from lognmf.core.rows import Rows, each, penalty_value, reduced
 from lognmf.core.rule import State
 from lognmf.core.terms import PENALTIES
 from lognmf.core.terms.protocol import degree_of
@@ -68,22 +68,31 @@ DENSE, SHARPNESS, NEGLIGIBLE = 0.07, 4.0, 0.01
 fast their share changes there; and the share of the penalty that is rounded to none."""
 
 
-def share_of_zeros(F: Array) -> np.ndarray:
+def share_of_zeros(F: Rows) -> np.ndarray:
     """The share (B,) of zeros among the entries of a factor (rows, B, k)."""
+    (largest,) = reduced(_largest, F, combine=np.maximum)
+    zeros, count = reduced(_zeros, F, shared=(largest,))
+    return to_numpy(zeros) / count
+
+
+def _largest(F: Array) -> tuple[Array]:
+    return (namespace(F).max(F, axis=0),)
+
+
+def _zeros(F: Array, largest: Array) -> tuple[Array, int]:
+    """The number (B,) of zeros, and of entries of a setting."""
     xp = namespace(F)
-    zeros = ZERO * xp.max(F, axis=0, keepdims=True) >= F
-    return to_numpy(xp.mean(xp.astype(zeros, xp.float64), axis=(0, 2)))
+    zeros = ZERO * largest >= F
+    return xp.sum(xp.astype(zeros, xp.float64), axis=(0, 2)), F.shape[0] * F.shape[2]
 
 
-def sides_of(U: Array, V: Any) -> dict[str, np.ndarray]:
+def sides_of(U: Array, V: Rows) -> dict[str, np.ndarray]:
     """How the penalty is divided between parts (alpha) and codes (beta), (B,) each, which add up to 1.
 
     Parts of pictures, texts and counts have zeros without any penalty, and so have their codes. Spectra and
     their mixtures have none. There sparse codes, few substances in each sample, make the parts pure.
     """
-    zeros = share_of_zeros(U)
-    if not isinstance(V, Elsewhere):
-        zeros = (zeros + share_of_zeros(V)) / 2
+    zeros = (share_of_zeros(U) + share_of_zeros(V)) / 2
     parts = zeros**SHARPNESS / (zeros**SHARPNESS + DENSE**SHARPNESS)
     parts = np.clip((parts - NEGLIGIBLE) / (1 - 2 * NEGLIGIBLE), 0, 1)
     return {"alpha": parts, "beta": 1.0 - parts}
@@ -215,8 +224,6 @@ class _Search:
         data_term = found.data_term
         explained = self.explained - (data_term - self.data_term)
         pays = found.solution.objective - data_term <= PAYS * explained
-        if isinstance(self.plain.V, Elsewhere):
-            return pays
         for size, least in ((_energy, LEAST), (_features, FEWEST)):
             pays = pays & np.all(size(found.state) >= margin * least * size(self.plain), axis=1)
         return pays
@@ -226,16 +233,19 @@ class _Search:
         gains = np.zeros(len(self.spare), dtype=bool)
         for name, before, after in (("alpha", self.plain.U, state.U), ("beta", self.plain.V, state.V)):
             side = self.sides.get(name, np.zeros(len(gains))) > 0
-            if isinstance(after, Elsewhere):
-                gains |= side
-            elif side.any():
+            if side.any():
                 gains |= side & (share_of_zeros(after) >= share_of_zeros(before) + GAIN)
         return gains
 
 
 def _energy(state: State) -> np.ndarray:
     """What every part explains, ``‖u_j‖² ‖v_j‖²``, (B, k)."""
-    return to_numpy(total(state.U**2, axis=0)) * to_numpy(total(state.V**2, axis=0))
+    squares_U, squares_V = (to_numpy(reduced(_squares, F)[0]) for F in (state.U, state.V))
+    return squares_U * squares_V
+
+
+def _squares(F: Array) -> tuple[Array]:
+    return (total(F**2, axis=0),)
 
 
 def _features(state: State) -> np.ndarray:
@@ -245,23 +255,30 @@ def _features(state: State) -> np.ndarray:
     return to_numpy(xp.sum(xp.astype(large, xp.float64), axis=0))
 
 
-def _without_parts(problem: Any, U: Array, V: Array) -> np.ndarray:
+def _without_parts(problem: Any, U: Array, V: Rows) -> np.ndarray:
     """The data term (B,) of no parts at all or, where that is infinite, of one: sums of rows and columns."""
     if problem.fit.quadratic:
         U, V = 0 * U, V * 0
     else:
-        ones = namespace(V).ones_like
-        U, V = problem.data.t_times(ones(V[:, :, :1])), problem.data.times(ones(U[:, :, :1]))
-        V = V / float(total(V[:, 0, 0], axis=0))
+        ones = namespace(U).ones_like(U[:, :, :1])
+        U, V = problem.data.t_times(each(_ones, V)), problem.data.times(ones)
+        (size,) = reduced(_sum_of_rows, V)
+        V = V / float(size[0])
+    return to_numpy(problem.total(_projected_values, U, V, V))
 
-    return to_numpy(problem.total(partial(_projected_values, problem.fit), U, V, V))
+
+def _ones(V: Array) -> Array:
+    return namespace(V).ones_like(V[:, :, :1])
+
+
+def _sum_of_rows(V: Array) -> tuple[Array]:
+    return (total(V[:, :, 0], axis=0),)
 
 
 def _projected_values(data_fit: Any, block: Any, U: Array, V: Array, _: Array) -> Array:
     return data_fit.row_values(block, U, V, data_fit.project(block, U))
 
 
-def _cost(penalty: str, F: Array, pattern: Array) -> np.ndarray:
+def _cost(penalty: str, F: Rows, pattern: Array) -> np.ndarray:
     """The penalty of a factor of every setting, with weight 1."""
-    value = PENALTIES[penalty](like(np.ones(F.shape[1]), pattern)).value
-    return F.total(value) if isinstance(F, Elsewhere) else to_numpy(value(F))
+    return to_numpy(penalty_value(PENALTIES[penalty](like(np.ones(pattern.shape[1]), pattern)), F))

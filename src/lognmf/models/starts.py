@@ -9,6 +9,7 @@ from lognmf.clustering import cluster
 from lognmf.clustering.spectral import spectral_clusters, t_times
 from lognmf.core import starts
 from lognmf.core.arrays import Matrix, on_gpu, to_numpy
+from lognmf.core.data import InMemory
 from lognmf.core.matrices import factor_pattern, on_cpu
 from lognmf.graph import Graphs
 
@@ -26,40 +27,40 @@ def indicator(X: Matrix, k: int, rng: np.random.RandomState) -> np.ndarray:
     return np.eye(k)[labels]
 
 
-def orthogonal(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+def orthogonal(data: InMemory, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """V = H + 0.2; U = the mean sample of each cluster."""
+    X = on_cpu(data.X)
     H = indicator(X, k, rng)
-    X = on_cpu(X)
     U = np.asarray(X.T @ (H / np.maximum(H.sum(axis=0), 1)).astype(X.dtype))
     # A multiplicative update cannot leave zero.
     return U + 1e-3 * (U.mean() or 1.0), H + LIFT
 
 
-def convex(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+def convex(data: InMemory, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """B = (H + 0.2) D⁻¹ with D the sizes of the clusters; V = H + 0.2."""
-    H = indicator(X, k, rng)
+    H = indicator(data.X, k, rng)
     return (H + LIFT) / np.maximum(H.sum(axis=0), 1), H + LIFT
 
 
-def semi(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+def semi(data: InMemory, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """V = H + 0.2; U is solved for, so it starts as nothing."""
-    return np.zeros((X.shape[1], k)), indicator(X, k, rng) + LIFT
+    return np.zeros((data.shape[1], k)), indicator(data.X, k, rng) + LIFT
 
 
-def robust_manifold(X: Matrix, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+def robust_manifold(data: InMemory, k: int, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
     """V = H + 0.2 of the samples; U = H + 0.2 of the *features*."""
-    H = indicator(X, k, rng)
-    return indicator(to_numpy(X).T, k, rng) + LIFT, H + LIFT
+    H = indicator(data.X, k, rng)
+    return indicator(to_numpy(data.X).T, k, rng) + LIFT, H + LIFT
 
 
 def spectral(
-    X: Matrix, k: int, rng: np.random.RandomState, W: sp.sparray | None = None
+    data: InMemory, k: int, rng: np.random.RandomState, W: sp.sparray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """V = indicator of a spectral clustering + 0.2; U by least squares, clipped to be positive.
 
     ``W`` is the graph of `NEIGHBOURS` neighbours; without it, it is built.
     """
-    X = X if on_gpu(X) else on_cpu(X)
+    X = data.X if on_gpu(data.X) else on_cpu(data.X)
     W = Graphs(X).knn(NEIGHBOURS) if W is None else W
     return near_clusters(X, spectral_clusters(X, k, rng, W), k)
 
@@ -74,10 +75,5 @@ def near_clusters(X: Matrix, labels: np.ndarray, k: int) -> tuple[np.ndarray, np
     return np.maximum(U, floor), V
 
 
-POWERS_OF_UNIT: dict[starts.Start, tuple[float, float]] = {
-    starts.scaled: (1, 0),
-    starts.nndsvda: (0.5, 0.5),
-    starts.nndsvdar: (0.5, 0.5),
-    spectral: (1, 0),
-}
-"""How U and V of a start grow with X: with these powers of its unit. Other starts do not."""
+SPECTRAL = starts.Start(spectral, (1.0, 0.0), in_memory=True, of_graph=True)
+"""The start by spectral clustering."""

@@ -13,13 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
+from lognmf.blocks import RowBlocks, WorkerBlocks
+from lognmf.blocks.rows import library
 from lognmf.core.arrays import Array, Matrix, is_torch, like, namespace, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.matrices import is_csr_tensor, is_sparse, stored_values
 from lognmf.graph import SEARCHES
 from lognmf.parameters import check_integer, check_layout, check_sparse, unmasked
-from lognmf.sources import RowBlocks, WorkerBlocks
-from lognmf.sources.arrays import library
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +119,11 @@ def converted(X: Any, weights: Any = None, estimator: Any = None) -> InMemory:
             estimator=estimator,
             input_name="X",
         )
+    return with_weights(X, weights)
+
+
+def with_weights(X: Matrix, weights: Any) -> InMemory:
+    """An array or CSR matrix as data, with the weights of its entries if not all are 1."""
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

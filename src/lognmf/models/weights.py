@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import gaussian_kde
 
+from lognmf.blocks.checkpoint import Checkpoint
 from lognmf.core.arrays import to_numpy
 from lognmf.core.data import Data
 from lognmf.core.loop import OnEval, OnState
+from lognmf.core.rows import here
 from lognmf.core.rule import State
 from lognmf.core.terms import ROW_NORMS
 from lognmf.core.terms.robust import kept_share
 from lognmf.core.threads import threads_for
 from lognmf.graph import Graphs
-from lognmf.models.checkpoint import Checkpoint
 from lognmf.models.engine import Factors, Fit, Setup, Watch, fit
 from lognmf.models.large_samples import limited
 from lognmf.models.sparsest import choose_sparsity
@@ -50,6 +51,9 @@ BANDWIDTH = 0.5
 
 FEWEST = 20
 """Residuals needed to look for a valley."""
+
+MOST_RESIDUALS = 100_000
+"""Residuals that come here from workers; of more samples, evenly spaced ones."""
 
 
 def check_weight(name: str, value: Any, *, auto: bool) -> None:
@@ -104,17 +108,19 @@ def fit_batch(
     on_state: OnState | None = None,
     checkpoints: Collection[int] = (),
     on_checkpoint: Callable[[int, Fit], None] | None = None,
-    kept: Checkpoint | None = None,
+    saved: Checkpoint | None = None,
+    before: int = 0,
 ) -> Fit:
     """Fit ``model`` for every setting of its ``weights``; ``start`` holds the starts of each, side by side.
 
     ``data`` are those of the user divided by ``unit``. Weights that are not given are the model's own. A
     weight that is "auto" in one setting is chosen in all of them. ``wrap``, ``on_state``, ``checkpoints`` and
-    ``on_checkpoint`` are those of `engine.fit`, the latter where no weight is "auto".
+    ``on_checkpoint`` are those of `engine.fit`, the latter where no weight is "auto". The last fit is written
+    to ``saved``; ``before`` are the iterations that an earlier process has made of it.
     """
     first = State(*model._prepare(*start))
     del start  # its memory is needed
-    batch, k = first.batch, first.V.shape[2]
+    batch, k = first.batch, first.U.shape[2]
     given = {name: [getattr(model, name)] * settings for name in model.spec.weights} | dict(weights or {})
     auto = [name for name, values in given.items() if AUTO in values and max_iter > 0]
     values = {
@@ -123,7 +129,7 @@ def fit_batch(
         else np.asarray(column, float)
         for name, column in given.items()
     }
-    setup = Setup(model, data, graphs, unit, max_iter, Watch(on_eval), kept)
+    setup = Setup(model, data, graphs, unit, max_iter, Watch(on_eval), before)
     limit = model._limited(data) if any(model.spec.auto[name].robust for name in auto) else None
     search = setup if limit is None else replace(setup, data=limit.data)
     if limit is not None:
@@ -151,6 +157,7 @@ def fit_batch(
             restarts=batch // settings,
             wrap=wrap,
             on_state=on_state,
+            saved=None if auto else saved,
             **looks,
         )
         del first
@@ -162,7 +169,7 @@ def fit_batch(
         del found
         if limit is not None:
             near = State(near.U, limit.up(near.V))
-        return finished(fit(setup, near, values, model.tol, wrap=wrap, on_state=on_state))
+        return finished(fit(setup, near, values, model.tol, wrap=wrap, on_state=on_state, saved=saved))
 
 
 def choose_weights(setup: Setup, found: Fit, names: Sequence[str]) -> Fit:
@@ -239,7 +246,8 @@ def outlier_weights(found: Fit) -> np.ndarray:
     """Gamma (B,) such that usual residuals of a fit are no outliers."""
     problem = found.rule.problem
     norm = float(np.sqrt(np.mean(to_numpy(problem.data.squared_norms))))
-    limits = [usual_residual(r, norm) for r in to_numpy(found.squared_residuals).T ** 0.5]
+    squared = to_numpy(here(found.squared_residuals, MOST_RESIDUALS))
+    limits = [usual_residual(r, norm) for r in squared.T**0.5]
     return np.array([outlier_weight(problem.fit.row_norm, limit) for limit in limits])
 
 

@@ -16,7 +16,6 @@ import array_api_compat
 import numpy as np
 
 from lognmf.core.arrays import Array, gram, namespace, on_gpu, positive, row_dot, take, to_numpy
-from lognmf.core.data import in_memory
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
 from lognmf.core.terms.l1 import L1
@@ -55,7 +54,8 @@ class Codes:
         Weights of entries are zeros and ones: which are known.
         """
         xp = namespace(U)
-        data, fit = in_memory(problem.data), problem.fit
+        data: Any = problem.data
+        fit = problem.fit
         n, (p, k) = data.shape[0], U.shape
         if data.M is None:
             UU = gram(U[:, None, :], U[:, None, :])[0, ...]

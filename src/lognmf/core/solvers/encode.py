@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from lognmf.core.arrays import Array, double, like, namespace, to_numpy
-from lognmf.core.data import InMemory, in_memory
+from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.problem import Problem
 from lognmf.core.rule import State
@@ -39,10 +39,11 @@ def encode(problem: Problem, U: Array) -> Array:
     solved alone, are solved exactly; the divergence by coordinate descent and Newton steps where the data
     allow it; others by multiplicative updates.
     """
+    data: Any = problem.data  # a block
     on_V = problem.on_V
     if problem.fit.quadratic and len(on_V) <= 1 and all(hasattr(penalty, "minimise") for penalty in on_V):
         rule, start = Codes.of(problem, U)
-        return _told_apart(rule, in_memory(problem.data), U, best_codes(rule, start).V[0, ...])
+        return _told_apart(rule, data, U, best_codes(rule, start).V[0, ...])
     if hasattr(problem.fit, "row_norm"):
         msg = "transform of a robust fit takes at most one penalty on V, and one with a method minimise."
         raise ValueError(msg)
@@ -50,8 +51,8 @@ def encode(problem: Problem, U: Array) -> Array:
         from lognmf.core.solvers.coordinate.rowwise import Entries, encoded  # numba takes a while to import
 
         penalty: Any = on_V[0] if on_V else L1(np.zeros(1))
-        return encoded(Entries.of(in_memory(problem.data)), U, penalty)
-    gradual = MultiplicativeCodes(in_memory(problem.data), problem.fit, U[:, None, :], on_V)
+        return encoded(Entries.of(data), U, penalty)
+    gradual = MultiplicativeCodes(data, problem.fit, U[:, None, :], on_V)
     return iterate(gradual, gradual.start(), max_iter=5000, tol=1e-10, eval_every=10).state.V[0, ...]
 
 

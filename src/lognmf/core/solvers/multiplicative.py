@@ -5,23 +5,23 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any
 
-import array_api_compat
 import numpy as np
 
 from lognmf.core.arrays import Array, kernels, like, namespace, without_subnormals
 from lognmf.core.data import InMemory
 from lognmf.core.problem import Problem
+from lognmf.core.rows import Rows, halves
 from lognmf.core.rule import State
-from lognmf.core.terms.protocol import DataFit, Halves, Penalty, degree_of, of_rows, summed
+from lognmf.core.terms.protocol import DataFit, Halves, Penalty, degree_of, summed
 from lognmf.core.threads import by_rows, by_settings
 
 NEWTON_STEPS = 60
 """Maximum number of steps to the multiplier; a handful is usual."""
 
 
-def unit_columns(U: Array, F: Array, *, inverse: bool = False) -> tuple[Array, Array]:
+def unit_columns(U: Array, F: Rows, *, inverse: bool = False) -> tuple[Array, Rows]:
     """U (p, B, k) with columns of unit norm, and ``F`` times (or over) their former norms."""
     xp = namespace(U)
     one = like(1.0, U)
@@ -136,9 +136,44 @@ def multiply_mixed(F: Array, linear: Sequence[Halves], quadratic: Sequence[Halve
     return by_rows(multiplied, F)
 
 
-def _room(F: Array, n: int) -> Array:
-    """An array like ``F`` with ``n`` rows, to be filled."""
-    return namespace(F).empty((n, *F.shape[1:]), dtype=F.dtype, device=array_api_compat.device(F))
+def first_pass(
+    block: InMemory, V: Array, fit: DataFit, U: Array
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """``X @ U`` and inlier weights of a block for given codes, and what it adds to the sums for U."""
+    return _separated(block, V, fit, U, fit.project(block, U))
+
+
+def _separated(
+    block: InMemory, V: Array, fit: DataFit, U: Array, XU: Array
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    kept = fit.separate(block, U, V, XU)
+    return (XU, kept), fit.sums(block, U, V, kept)
+
+
+def one_pass(
+    block: InMemory, V: Array, kept: Array, *more: Any
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """A block's part of an iteration: its new codes, and all that `first_pass` gives for these.
+
+    ``more`` are the half gradients of the penalties on the codes, which of these are quadratic, the data fit,
+    and U after and before its update.
+    """
+    *on_V, quadratic, fit, U, U_old = more
+    XU = fit.project(block, U)
+    V = _updated(V, fit.halves_V(block, U, V, XU, kept, U_old), on_V, quadratic, fit)
+    rows, sums = _separated(block, V, fit, U, XU)
+    return (V, *rows), sums
+
+
+def _updated(
+    V: Array, of_fit: Halves, on_V: Sequence[Halves], quadratic: Sequence[bool], fit: DataFit
+) -> Array:
+    """The codes of a block after their update."""
+    if fit.quadratic:
+        return multiply(V, [of_fit, *on_V])
+    bounded = [of for of, quadratic_too in zip(on_V, quadratic, strict=True) if quadratic_too]
+    linear = [of_fit, *(of for of, quadratic_too in zip(on_V, quadratic, strict=True) if not quadratic_too)]
+    return multiply_mixed(V, linear, bounded) if bounded else multiply(V, linear)
 
 
 @dataclass(frozen=True)
@@ -152,8 +187,6 @@ class Multiplicative:
 
     problem: Problem
     unit_components: bool = False
-
-    by_sample: ClassVar[int] = 2
 
     @property
     def degree(self) -> int:
@@ -170,74 +203,36 @@ class Multiplicative:
         """The rule for ``problem``."""
         return cls(problem, unit_components)
 
-    def start(self, U: Array, V: Array) -> State:
+    def start(self, U: Array, V: Rows) -> State:
         """The state from which to step."""
         if self.unit_components:
             U, V = unit_columns(U, V)
-        return self._pass(U, V)
+        rows, sums = self.problem.data.map_rows(first_pass, V, shared=(self.problem.fit, U))
+        return State(U, V, (*rows, *sums))
 
     def step(self, state: State) -> State:
+        """One iteration, which reads X once."""
         _, kept, *sums = state.aux
-        return self._pass(self.next_U(state.U, tuple(sums)), state.V, kept, state.U)
+        U, problem = self.next_U(state.U, tuple(sums)), self.problem
+        on_V = [halves(penalty, state.V) for penalty in problem.on_V]
+        quadratic = tuple(penalty.quadratic for penalty in problem.on_V)
+        (V, *rows), new_sums = problem.data.map_rows(
+            one_pass, state.V, kept, *on_V, shared=(quadratic, problem.fit, U, state.U)
+        )
+        return State(U, V, (*rows, *new_sums))
 
     def next_U(self, U: Array, sums: tuple[Array, ...]) -> Array:
         """The basis after its update, from the sums over all blocks."""
         fit = self.problem.fit
-        halves = [fit.halves_U(U, sums), *(penalty.halves(U) for penalty in self.problem.on_U)]
+        terms = [fit.halves_U(U, sums), *(penalty.halves(U) for penalty in self.problem.on_U)]
         if self.unit_components:
-            return multiply_on_sphere(U, halves, linear=not fit.quadratic)
-        return multiply(U, halves)
-
-    def _pass(self, U: Array, V: Array, kept: Array | None = None, U_old: Array | None = None) -> State:
-        """One pass over the data: the state of U and V, V updated if ``kept`` and ``U_old`` are given."""
-        on_V = [] if kept is None else [penalty.halves(V) for penalty in self.problem.on_V]
-        by_sample: list[Array] = []
-        sums: list[Array] = []
-        for rows, block in self.problem.data.blocks():
-            own = None if kept is None else kept[rows, :]
-            part = self.pass_block(block, U, V[rows, ...], own, U_old, [of_rows(h, rows) for h in on_V])
-            if rows == slice(None):
-                return State(U, part[0], part[1:])
-            if not by_sample:
-                by_sample = [F[:0, ...] if F.shape[0] == 0 else _room(F, V.shape[0]) for F in part[:3]]
-            for whole, F in zip(by_sample, part[:3], strict=True):
-                if F.shape[0]:
-                    whole[rows, ...] = F
-            sums = [a + b for a, b in zip(sums, part[3:], strict=True)] if sums else list(part[3:])
-        return State(U, by_sample[0], (*by_sample[1:], *sums))
-
-    def pass_block(
-        self,
-        block: InMemory,
-        U: Array,
-        V: Array,
-        kept: Array | None,
-        U_old: Array | None,
-        on_V: Sequence[Halves],
-    ) -> tuple[Array, ...]:
-        """A block's part of a pass: its codes, ``X @ U``, inlier weights, and what it adds to the sums.
-
-        ``on_V`` are the halves of the penalties for the rows of the block.
-        """
-        fit, XU = self.problem.fit, self.problem.fit.project(block, U)
-        if kept is not None and U_old is not None:
-            V = self._updated(V, fit.halves_V(block, U, V, XU, kept, U_old), on_V)
-        weights = fit.separate(block, U, V, XU)
-        return V, XU, weights, *fit.sums(block, U, V, weights)
-
-    def _updated(self, V: Array, own: Halves, on_V: Sequence[Halves]) -> Array:
-        """The codes of a block after their update."""
-        if self.problem.fit.quadratic:
-            return multiply(V, [own, *on_V])
-        penalties = list(zip(self.problem.on_V, on_V, strict=True))
-        quadratic = [halves for penalty, halves in penalties if penalty.quadratic]
-        linear = [own, *(halves for penalty, halves in penalties if not penalty.quadratic)]
-        return multiply_mixed(V, linear, quadratic) if quadratic else multiply(V, linear)
+            return multiply_on_sphere(U, terms, linear=not fit.quadratic)
+        return multiply(U, terms)
 
     def value(self, state: State) -> Array:
         return self.problem.value(*self.factors(state))
 
-    def factors(self, state: State) -> tuple[Array, Array, Array]:
+    def factors(self, state: State) -> tuple[Array, Rows, Rows]:
         """U, V and ``X @ U`` of a state."""
         return state.U, state.V, state.aux[0]
 

@@ -1,9 +1,10 @@
 """The terms an objective is made of. A new one is one file here and one line below."""
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from lognmf.core.arrays import Array, to_numpy
 from lognmf.core.data import Data
@@ -36,9 +37,13 @@ def unless_zero(weight: Array, make: Callable[[Array], Penalty]) -> tuple[Penalt
     return (make(weight),) if np.any(to_numpy(weight)) else ()
 
 
-def graph_penalty(W: sp.sparray | None, weight: Array) -> tuple[Penalty, ...]:
-    """The Laplacian of the graph ``W``, or none without a graph or a weight."""
-    return () if W is None else unless_zero(weight, lambda lam: Laplacian.of(W, lam))
+def graph_penalty(W: Any, weight: Array) -> tuple[Penalty, ...]:
+    """The Laplacian of the graph ``W``, or none without a graph or a weight.
+
+    A graph whose rows are on workers brings its own ``term``.
+    """
+    make = W.term if hasattr(W, "term") else functools.partial(Laplacian.of, W)
+    return () if W is None else unless_zero(weight, make)
 
 
 __all__ = [

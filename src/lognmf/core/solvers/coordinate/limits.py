@@ -27,6 +27,8 @@ def refuses(problem: Problem) -> str | None:
             'solver="cd" minimises squared errors and the Kullback-Leibler divergence only; got '
             f'{_name(fit)}: use solver="mu".'
         )
+    if problem.data.distributed and any(hasattr(term, "terms") for term in problem.on_V):
+        return 'solver="cd" takes no graph of samples that are on workers: use solver="mu", or lam=0.'
     graphs = [term for term in problem.on_V if isinstance(term, Laplacian)]
     on_V = [term for term in problem.on_V if not isinstance(term, Laplacian)]
     sides = [(term, "U") for term in problem.on_U] + [(term, "V") for term in on_V]
@@ -47,8 +49,10 @@ def _refuses_data(data: Data) -> str | None:
     """Why coordinate descent cannot take the data; None if it can."""
     if find_spec("numba") is None:
         return 'solver="cd" needs numba: run pip install numba, or use solver="mu".'
-    if not hasattr(data, "t_times"):
-        return 'solver="cd" needs the codes in one process, and the blocks are on workers: use solver="mu".'
+    if data.device is not None:
+        return (
+            'solver="cd" computes on workers with NumPy: leave device out of on_workers, or use solver="mu".'
+        )
     if not isinstance(data.pattern, np.ndarray) and not is_torch(data.pattern):
         return (
             'solver="cd" works on NumPy arrays, SciPy sparse matrices and torch tensors; X is of type '

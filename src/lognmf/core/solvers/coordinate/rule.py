@@ -18,12 +18,21 @@ worse point, the run goes back to the best one and finishes it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
-from lognmf.core.arrays import Array, by_setting, chosen, gram, namespace, scale_rows, to_numpy
+from lognmf.core.arrays import (
+    Array,
+    chosen,
+    gram,
+    largest,
+    scale_rows,
+    smallest,
+    zeros_like,
+)
 from lognmf.core.problem import Problem
+from lognmf.core.rows import Rows, each
 from lognmf.core.rule import State
 from lognmf.core.solvers.coordinate.coloured_graph import without_edges
 from lognmf.core.solvers.coordinate.costs import Costs, best_scale
@@ -57,8 +66,6 @@ class CoordinateDescent:
     costs: Costs
     unit_components: bool = False
 
-    by_sample: ClassVar[int] = 4
-
     @classmethod
     def of(cls, problem: Problem, unit_components: bool = False) -> CoordinateDescent:
         """The rule for ``problem``; a ValueError says why there is none."""
@@ -85,7 +92,7 @@ class CoordinateDescent:
     # The contract of a rule ------------------------------------------------------------
 
     @np.errstate(over="ignore", invalid="ignore")
-    def start(self, U: Array, V: Array) -> State:
+    def start(self, U: Array, V: Rows) -> State:
         """The state from which to step: the start at its best scale.
 
         A start without zeros gets the ramp. One with zeros (the end of another fit) goes on from
@@ -96,11 +103,12 @@ class CoordinateDescent:
         given, XU = self._point_at(U, V)
         scaled, scaled_XU = self._point_at(*self._at_best_scale(given, XU))
         full = self.costs.sparsity(scaled.U, scaled.V)
-        ramp = by_setting("all", U > 0) & by_setting("all", V > 0) & (full > 0) & np.isfinite(scaled.value)
+        positive = (smallest(U) > 0).all(axis=1) & (smallest(V) > 0).all(axis=1)
+        ramp = positive & (full > 0) & np.isfinite(scaled.value)
         small = FIRST_COST * np.minimum(given.progress.zero, self.costs.most) / np.where(full > 0, full, 1.0)
-        saturated = np.maximum(by_setting("max", scaled.U), by_setting("max", scaled.V)) > LARGE_ENTRY
-        largest = np.where(saturated, LARGEST_SHARE / 10, LARGEST_SHARE)
-        share = np.where(ramp, np.clip(small, SMALLEST_SHARE, largest), 1.0)
+        saturated = np.maximum(largest(scaled.U).max(axis=1), largest(scaled.V).max(axis=1)) > LARGE_ENTRY
+        most = np.where(saturated, LARGEST_SHARE / 10, LARGEST_SHARE)
+        share = np.where(ramp, np.clip(small, SMALLEST_SHARE, most), 1.0)
         better = scaled.value < given.value
         best = merge(better, scaled, given)
         point = merge(ramp | better, scaled, given)
@@ -115,7 +123,7 @@ class CoordinateDescent:
         point, moved = old.followed_by(new)
         if (hopeless := self._hopeless(point)).any():
             point = merge(hopeless, self._empty(point), point)
-            XU = chosen(hopeless, namespace(XU).zeros_like(XU), XU)
+            XU = chosen(hopeless, zeros_like(XU), XU)
         best = old.progress.best
         better = (point.value <= best) & (moved | hopeless)
         point = replace(point, progress=replace(point.progress, best=np.where(better, point.value, best)))
@@ -161,24 +169,23 @@ class CoordinateDescent:
             return self._propose_by_entries(old)
         data, costs, work = self.costs.data, self.costs, self.costs.work
         momentum, ease = old.progress.next_momentum, old.progress.ease
-        alpha, beta, lam = costs.weights(old.batch)
-        V = work.extrapolated(old.V, old.last_V, momentum)
-        weighted = scale_rows(V, old.kept) if len(old.kept) else V
-        swept_U = self._sweep_U(old.U, data.t_times(weighted), gram(V, weighted), alpha * ease)
-        del weighted  # its memory is needed
+        alpha, beta, _ = costs.weights(old.batch)
+        kept = (old.kept,) if costs.robust else ()
+        (V,), (XV, VV) = data.map_rows(_ahead, old.V, old.last_V, *kept, shared=(work, momentum))
+        swept_U = self._sweep_U(old.U, XV, VV, alpha * ease)
         U = work.extrapolated(swept_U, old.last_U, momentum)
         if self.unit_components:
             U, _ = unit_columns(U, U[:0])
         XU, UU = data.times(U), gram(U, U)
-        kept = costs.fit_value(U, V, XU, UU)[1] if len(old.kept) else old.kept
-        V = costs.on_V.sweep(V, XU, UU, kept, costs.rows_of_V, lam, beta * ease, SWEEPS, in_place=True)
+        kept = costs.fit_value(U, V, XU, UU)[1] if costs.robust else old.kept
+        V = costs.sweep_V(V, XU, UU, kept, beta * ease, SWEEPS, in_place=True)
         fit_value, kept = costs.fit_value(U, V, XU, UU)
-        rough = costs.roughness(V)
+        rough = costs.roughness(U, V)
         scale, inverse = best_scale(costs, U, V, rough, ease, 0 if self.unit_components else RESCALINGS)
         last_V = old.V
         if (scale != 1).any() or (inverse != 1).any():
-            U, swept_U, XU = (work.scaled(F, scale) for F in (U, swept_U, XU))
-            V, last_V = (work.scaled(F, inverse) for F in (V, old.V))
+            U, swept_U, XU = (each(work.scaled, F, shared=(scale,)) for F in (U, swept_U, XU))
+            V, last_V = (each(work.scaled, F, shared=(inverse,)) for F in (V, old.V))
         value = fit_value + costs.penalties(U, V, rough * inverse**2)
         return WorkingPoint(U, V, swept_U, last_V, kept, old.progress.at(value)), XU
 
@@ -205,7 +212,7 @@ class CoordinateDescent:
         if self.unit_components:
             U, V = _normalised(U, V, old.U)
         V, values = costs.sweep_entries("V", V, U, lam, beta * ease, np.zeros(ridge.shape), none)
-        rough = costs.roughness(V)
+        rough = costs.roughness(U, V)
         scale, inverse = best_scale(costs, U, V, rough, ease, 0 if self.unit_components else RESCALINGS)
         last_V = old.V
         if (scale != 1).any() or (inverse != 1).any():
@@ -217,10 +224,11 @@ class CoordinateDescent:
     def _of_norms(self, U: Array, V: Array, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Multiples of ``‖u_r‖²`` (B, k) with the slope of the penalties as u_r is normalised."""
         lam, ones = self.costs.weights(len(alpha))[2], np.ones((len(alpha), U.shape[2]))
-        ridge = lam[:, None] * self.costs.roughness(V)
-        for weight, F, kernels in ((-alpha, U, self.costs.on_U), (beta, V, self.costs.on_V)):
+        ridge = lam[:, None] * self.costs.roughness(U, V)
+        on_U, on_V, _ = self.costs.terms
+        for weight, F, term in ((-alpha, U, on_U), (beta, V, on_V)):
             if weight.any():
-                ridge = ridge + weight[:, None] * kernels.scale_derivatives(F, ones)[0] / 2
+                ridge = ridge + weight[:, None] * self.costs.scale_derivatives(F, term, ones)[0] / 2
         return ridge
 
     def _sweep_U(self, U: Array, XV: Array, VV: Array, alpha: np.ndarray) -> Array:
@@ -229,17 +237,17 @@ class CoordinateDescent:
         p, B, _ = U.shape
         return self.costs.on_U.sweep(U, XV, VV, U[:0, :, 0], without_edges(p), np.zeros(B), alpha, SWEEPS)
 
-    def _at_best_scale(self, given: WorkingPoint, XU: Array) -> tuple[Array, Array]:
+    def _at_best_scale(self, given: WorkingPoint, XU: Rows) -> tuple[Array, Array]:
         """The multiple of ``V Uᵀ`` that fits the data best, in the best balance of U and V."""
-        U, V, scaled = given.U, given.V, self.costs.work.scaled
+        U, V, loop = given.U, given.V, self.costs.work.scaled
         fitting, size = self.costs.overlap(U, V, XU)
         t = np.repeat((fitting / np.where(size > 0, size, 1.0))[:, None], U.shape[2], axis=1)
         if self.unit_components:
-            return U, scaled(V, t)
-        U, V = scaled(U, t**0.5), scaled(V, t**0.5)
-        rough, share = self.costs.roughness(V), np.ones(given.batch)
+            return U, each(loop, V, shared=(t,))
+        U, V = (each(loop, F, shared=(t**0.5,)) for F in (U, V))
+        rough, share = self.costs.roughness(U, V), np.ones(given.batch)
         scale, inverse = best_scale(self.costs, U, V, rough, share, FIRST_RESCALINGS)
-        return scaled(U, scale), scaled(V, inverse)
+        return each(loop, U, shared=(scale,)), each(loop, V, shared=(inverse,))
 
     @staticmethod
     def _hopeless(point: WorkingPoint) -> np.ndarray:
@@ -250,19 +258,17 @@ class CoordinateDescent:
     @staticmethod
     def _empty(point: WorkingPoint) -> WorkingPoint:
         """The point U = V = 0."""
-        zeros = namespace(point.V).zeros_like
-        factors = {name: zeros(getattr(point, name)) for name in ("U", "V", "last_U", "last_V")}
+        factors = {name: zeros_like(getattr(point, name)) for name in ("U", "V", "last_U", "last_V")}
         return replace(point, **factors, progress=point.progress.at(point.progress.zero))
 
-    def _revive_if_stalled(self, point: WorkingPoint, U: Array, V: Array, XU: Array) -> WorkingPoint:
+    def _revive_if_stalled(self, point: WorkingPoint, U: Array, V: Rows, XU: Rows) -> WorkingPoint:
         """The best point U, V with its empty components refilled, on a new ramp; or ``point`` as it is."""
         progress, (alpha, beta, _) = point.progress, self.costs.weights(point.batch)
         stalled = (progress.pace <= STALLED * progress.best) & (alpha + beta > 0)
         due = stalled & (progress.best < (1 - IMPROVED) * progress.escaped)
         if not due.any():
             return point
-        any_of = namespace(U).any
-        empty = ~to_numpy(any_of(U > 0, axis=0) & any_of(V > 0, axis=0))
+        empty = (largest(U) <= 0) | (largest(V) <= 0)
         due &= empty.any(axis=1)
         if not due.any():
             return point
@@ -272,7 +278,7 @@ class CoordinateDescent:
         new, _ = self._point_at(U, V)
         return merge(due, replace(new, progress=replace(fresh, escaped=progress.best)), point)
 
-    def _exchange_if_stalled(self, point: WorkingPoint, U: Array, V: Array, XU: Array) -> WorkingPoint:
+    def _exchange_if_stalled(self, point: WorkingPoint, U: Array, V: Rows, XU: Rows) -> WorkingPoint:
         """The best point U, V with a component exchanged; or ``point`` as it is.
 
         Without penalties no component dies, but one may be of little use where it is. After
@@ -294,7 +300,7 @@ class CoordinateDescent:
         fresh = replace(new.progress, best=best, escaped=best, exchanges=tried + 1.0)
         return merge(again, replace(new, progress=fresh), point)
 
-    def _back_if_lost(self, point: WorkingPoint, U: Array, V: Array) -> WorkingPoint:
+    def _back_if_lost(self, point: WorkingPoint, U: Array, V: Rows) -> WorkingPoint:
         """The best point U, V where a ramp or an escape has led to a worse one; else ``point`` as it is.
 
         The best point was left before it had converged: the run finishes it.
@@ -304,12 +310,12 @@ class CoordinateDescent:
             return point
         return merge(lost, replace(self._point_at(U, V)[0], progress=point.progress.at_best()), point)
 
-    def _point_at(self, U: Array, V: Array) -> tuple[WorkingPoint, Array]:
+    def _point_at(self, U: Array, V: Rows) -> tuple[WorkingPoint, Array]:
         """A new run's working point, and ``X @ U`` there."""
         XU = self.costs.project(U)
         value, kept = self.costs.fit_value(U, V, XU, gram(U, U))
-        value = value + self.costs.penalties(U, V, self.costs.roughness(V))
-        progress = Progress.first(value, self.costs.zero_value(V.shape[1]))
+        value = value + self.costs.penalties(U, V, self.costs.roughness(U, V))
+        progress = Progress.first(value, self.costs.zero_value(U))
         return WorkingPoint(U, V, U, V, kept, progress), XU
 
 
@@ -318,3 +324,11 @@ def _normalised(U: np.ndarray, V: np.ndarray, before: np.ndarray) -> tuple[np.nd
     alive = (U > 0).any(axis=0)
     unit, V = unit_columns(U, V)
     return np.where(alive, unit, before), np.where(alive, V, np.zeros_like(V))
+
+
+def _ahead(block: Any, V: Array, last_V: Array, *more: Any) -> tuple[tuple[Array], tuple[Array, Array]]:
+    """V extrapolated, and the sums that the sweeps of U need; ``more`` begins with row weights, if any."""
+    *kept, work, momentum = more
+    V = work.extrapolated(V, last_V, momentum)
+    weighted = scale_rows(V, *kept) if kept else V
+    return (V,), (block.t_times(weighted), gram(V, weighted))

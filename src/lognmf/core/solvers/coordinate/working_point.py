@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from lognmf.core.arrays import Array, chosen
+from lognmf.core.rows import Rows
 
 WINDOW = 5  # steps over which the pace is measured: a single step may have been rejected
 OUTLOOK = 30  # a run is lost if this many steps at its pace would not reach the best objective
@@ -131,19 +132,19 @@ class WorkingPoint:
     """
 
     U: Array
-    V: Array
+    V: Rows
     last_U: Array
-    last_V: Array
-    kept: Array
+    last_V: Rows
+    kept: Rows
     progress: Progress
 
     @classmethod
-    def unpacked(cls, arrays: tuple[Array, ...]) -> WorkingPoint:
+    def unpacked(cls, arrays: tuple[Rows, ...]) -> WorkingPoint:
         """The point that was `packed`."""
         V, last_V, kept, U, last_U, progress = arrays
         return cls(U, V, last_U, last_V, kept, Progress.unpacked(progress))
 
-    def packed(self) -> tuple[Array, ...]:
+    def packed(self) -> tuple[Rows, ...]:
         """All fields as arrays with the batch in axis 1, those that follow the samples first."""
         by_sample = (self.V, self.last_V, self.kept)
         return (*by_sample, self.U, self.last_U, self.progress.packed())
@@ -151,7 +152,7 @@ class WorkingPoint:
     @property
     def batch(self) -> int:
         """Number of settings B."""
-        return self.V.shape[1]
+        return self.U.shape[1]
 
     @property
     def value(self) -> np.ndarray:

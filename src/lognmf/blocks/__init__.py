@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from lognmf.blocks.cluster import WorkerBlocks, client_of, on_cluster
+from lognmf.blocks.files import from_path
+from lognmf.blocks.rows import BLOCK_BYTES, RowBlocks, from_array, library
 from lognmf.parameters import check_integer
-from lognmf.sources.arrays import from_array, library
-from lognmf.sources.on_disk import from_path
-from lognmf.sources.on_workers import WorkerBlocks, client_of, on_cluster
-from lognmf.sources.planted import Planted
-from lognmf.sources.rows import BLOCK_BYTES, RowBlocks
 
 
 def in_blocks(X: Any, *, rows: int | None = None, key: str | None = None) -> RowBlocks:
@@ -129,4 +127,4 @@ def as_source(X: Any) -> RowBlocks | None:
     return from_array(X, None) if apart or library(X) in ("dask", "zarr", "h5py", "anndata") else None
 
 
-__all__ = ["Planted", "RowBlocks", "WorkerBlocks", "as_source", "in_blocks", "on_workers"]
+__all__ = ["RowBlocks", "WorkerBlocks", "as_source", "in_blocks", "on_workers"]

@@ -8,8 +8,8 @@ from functools import cached_property, partial
 import numpy as np
 import scipy.sparse as sp
 
+from lognmf.blocks.rows import RowBlocks, even_edges, float_type, most_rows
 from lognmf.parameters import check_choice, check_integer, check_nonnegative, check_seed
-from lognmf.sources.rows import RowBlocks, even_edges, float_type, most_rows
 
 MEMBERS = 1024
 """Samples that are drawn together, so that the samples do not depend on how they are cut into blocks."""
@@ -39,7 +39,7 @@ class Planted:
     Examples
     --------
     >>> from lognmf import LogSparseNMF
-    >>> from lognmf.sources import Planted
+    >>> from planted import Planted
     >>> planted = Planted(3000, 20, 3)
     >>> model = LogSparseNMF(3, random_state=0).fit(planted.in_blocks(rows=1000))
     >>> model.embedding_.shape, len(planted.labels())

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from lognmf import LogSparseNMF, in_blocks
-from lognmf.sources import Planted, RowBlocks, as_source
-from lognmf.sources.rows import even_edges, merged_edges
+from lognmf.blocks import RowBlocks, as_source
+from lognmf.blocks.rows import even_edges, merged_edges
+from planted import Planted
 
 
 @pytest.fixture
@@ -61,8 +62,8 @@ class TestArrays:
             np.testing.assert_array_equal(source.read(slice(1000, 2000))[234], 7)
 
     def test_a_large_memmap_is_in_blocks(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("lognmf.sources.BLOCK_BYTES", 1000)
-        monkeypatch.setattr("lognmf.sources.rows.BLOCK_BYTES", 1000)
+        monkeypatch.setattr("lognmf.blocks.BLOCK_BYTES", 1000)
+        monkeypatch.setattr("lognmf.blocks.rows.BLOCK_BYTES", 1000)
         X = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", shape=(50, 10))
         X[:] = np.arange(500).reshape(50, 10)
         assert as_source(X).edges == (0, 12, 24, 36, 48, 50)
@@ -147,7 +148,7 @@ class TestFiles:
     def test_sparse_rows_by_their_entries(self, X, tmp_path, monkeypatch):
         """Blocks are cut by bytes, which rows of a sparse matrix have different numbers of."""
         path = h5ad(tmp_path / "a.h5ad", sp.csr_array(X))
-        monkeypatch.setattr("lognmf.sources.on_disk.BLOCK_BYTES", 12 * 20)
+        monkeypatch.setattr("lognmf.blocks.files.BLOCK_BYTES", 12 * 20)
         source, ends = in_blocks(path), sp.csr_array(X).indptr
         assert len(source.edges) > 3
         assert (np.diff(ends[list(source.edges)]) <= 20 + 6).all()

@@ -14,10 +14,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf.reading import check_npy, most_bytes, reason, short
-from lognmf.sources.arrays import check_numbers, check_two_axes, mapped
-from lognmf.sources.hdf5_texts import check_texts
-from lognmf.sources.rows import BLOCK_BYTES, RowBlocks, chunked, even_edges, float_type, most_rows
+from lognmf.blocks.rows import (
+    BLOCK_BYTES,
+    RowBlocks,
+    check_numbers,
+    check_two_axes,
+    chunked,
+    even_edges,
+    float_type,
+    mapped,
+    most_rows,
+)
+from lognmf.reading import check_npy, reason, short
 
 DEFAULT_KEY = "X"
 """Where AnnData, and most others, keep the samples."""
@@ -50,7 +58,7 @@ def needed(module: str, path: Path) -> Any:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
     """Errors inside say that this file cannot be read, and why."""
     try:
         yield
@@ -60,7 +68,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _npy(path: Path, rows: int | None) -> RowBlocks:
-    with _told(path):
+    with _naming(path):
         with path.open("rb") as file:
             check_npy(file, path.stat().st_size)
         X = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -88,9 +96,7 @@ def _zarr(path: Path) -> Any:
 
 def _tree(path: Path, rows: int | None, key: str | None, opened: Callable[[Path], Any]) -> RowBlocks:
     """Rows of an array in a file, dense, or sparse as AnnData stores it; opened anew for every block."""
-    with _told(path), opened(path) as root:
-        if opened is _hdf5:
-            check_texts(path, most_bytes(path.stat().st_size))
+    with _naming(path), opened(path) as root:
         node, key = _node(root, key)
         at = partial(_at, path, key, opened)
         blocks = _sparse(node, at, rows) if hasattr(node, "keys") else _dense(node, at, rows)
@@ -190,7 +196,7 @@ def _parquet(path: Path, rows: int | None) -> RowBlocks:
     sizes: list[int] = []
     schema = None
     for file in files:
-        with _told(file):
+        with _naming(file):
             found = parquet.ParquetFile(file)
         with found:
             if schema is not None and not found.schema_arrow.equals(schema):
