@@ -12,7 +12,7 @@ follows noise does not.
 import numpy as np
 from sklearn.datasets import load_digits
 
-from lognmf import choose_components, normalize
+from lognmf import NMFClustering, choose_components, normalize, plots
 
 rng = np.random.default_rng(0)
 position = np.linspace(0, 1, 80)
@@ -30,16 +30,14 @@ print(choice.best, "-", choice.reason)
 choice.plot()
 
 # %%
-# The number of clusters is another question: one cluster may need several parts. ``by="modularity"`` looks
-# at clusterings of the graph of nearest neighbours, and takes the smallest number that is about as modular
-# as the best. There are ten digits.
+# The number of clusters is another question: one cluster may need several parts. ``NMFClustering("auto")``
+# weighs the neighbour graph, the distances and the stability of clusterings. There are ten digits.
 digits = normalize(load_digits().data)
-clusters = choose_components(digits, range(2, 21), by="modularity", random_state=0)
-print(clusters.best, "-", clusters.reason)
+clusterer = NMFClustering("auto", random_state=0).fit(digits)
+print(clusterer.n_clusters_, "-", clusterer.number_.reason)
 
 # %%
-# Treat it as a guess. The right panel, the gaps between eigenvalues of the graph, is a weaker hint, and here
-# it points elsewhere.
-clusters.plot()
+# Treat it as a guess: ``number_.others`` names numbers that are almost as good.
+plots.components(clusterer.number_.rows, clusterer.n_clusters_, "agreement")
 
 # sphinx_gallery_thumbnail_number = 1

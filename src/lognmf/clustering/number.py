@@ -11,7 +11,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
-from sklearn.metrics import adjusted_rand_score, pairwise_distances, silhouette_samples
+from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.preprocessing import normalize
 
 from lognmf.clustering.kmeans import cluster
@@ -169,8 +169,16 @@ def silhouette(D: np.ndarray, labels: np.ndarray) -> float:
     labels = np.unique(labels, return_inverse=True)[1]
     if not 1 < labels.max() + 1 < len(labels):
         return -1.0
-    each = silhouette_samples(D, labels, metric="precomputed")
-    return float(min(each.mean(), (np.bincount(labels, each) / np.bincount(labels)).mean()))
+    counts = np.bincount(labels)
+    sums = D @ np.eye(len(counts))[labels]
+    place = np.arange(len(labels)), labels
+    within = sums[place] / np.maximum(counts[labels] - 1, 1)
+    sums[place] = np.inf
+    between = (sums / counts).min(axis=1)
+    largest = np.maximum(within, between)
+    each = np.divide(between - within, largest, out=np.zeros(len(labels)), where=largest > 0)
+    each[counts[labels] == 1] = 0
+    return float(min(each.mean(), (np.bincount(labels, each) / counts).mean()))
 
 
 def silhouette_weight(silhouettes: Sequence[float]) -> float:
