@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from lognmf import MODELS
 from lognmf.cli import options
 from lognmf.cli.main import Stopped
 from lognmf.cli.options import MODEL_NAMES, interruptible, option, option_of, worded
-from lognmf.core.solvers import SOLVERS
-from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.grid.store import OtherRunError, stored_entries
 from lognmf.grid.tune import default_grid
 from lognmf.progress import say
@@ -26,10 +25,15 @@ if TYPE_CHECKING:
     from lognmf.cli.results import Run
     from lognmf.grid.tune import Tuned
 
-_PARAMETERS = options.TRANSLATED & {
-    name for model in MODEL_NAMES for name in options.model_class(model)().get_params()
-}
-_STARTS = dict.fromkeys(start for model in MODEL_NAMES for start in options.model_class(model).spec.starts)
+_PARAMETERS = options.TRANSLATED & {name for model in MODELS.values() for name in model().get_params()}
+
+
+def _choices(name: str) -> str:
+    """What the parameter ``name`` may be for some model, for help texts."""
+    specs = [model.spec for model in MODELS.values()]
+    words = [spec.starts if name == "init" else spec.choices.get(name, ()) for spec in specs]
+    return ", ".join(dict.fromkeys(word for some in words for word in some))
+
 
 _MOST_AUTO = 30
 """The largest number of parts that -k auto tries."""
@@ -62,25 +66,25 @@ def fit(
     gamma: Annotated[float | None, option("Model", help="Weight of the outlier part.")] = None,
     lam: Annotated[float | None, option("Model", help="Weight of the neighbour graph.")] = None,
     penalty: Annotated[
-        str | None, option("Model", help=f"Sparsity penalty, one of {', '.join(PENALTIES)}.")
+        str | None, option("Model", help=f"Sparsity penalty, one of {_choices('penalty')}.")
     ] = None,
     loss: Annotated[
-        str | None, option("Model", help=f"Data term, one of {', '.join(LOSSES)} (for counts and text).")
+        str | None, option("Model", help=f"Data term, one of {_choices('loss')} (for counts and text).")
     ] = None,
     row_norm: Annotated[
-        str | None, option("Model", help=f"Norm of the outlier part, one of {', '.join(ROW_NORMS)}.")
+        str | None, option("Model", help=f"Norm of the outlier part, one of {_choices('row_norm')}.")
     ] = None,
     n_neighbors: Annotated[
         int | None, option("Model", "--neighbors", help="Neighbours per sample in the graph.")
     ] = None,
-    init: Annotated[str | None, option("Fit", help=f"Initialisation, one of {', '.join(_STARTS)}.")] = None,
+    init: Annotated[str | None, option("Fit", help=f"Initialisation, one of {_choices('init')}.")] = None,
     n_init: options.Restarts = None,
     solver: Annotated[
         str | None,
         option(
             "Fit",
-            help=f"One of {', '.join(SOLVERS)}: multiplicative updates, or coordinate descent, which gives "
-            "exact zeros.",
+            help=f"One of {_choices('solver')}. mu makes multiplicative updates; cd is coordinate descent, "
+            "which gives exact zeros.",
         ),
     ] = None,
     unit_components: Annotated[
@@ -336,8 +340,9 @@ def _fit_large(estimator: Any, X: Any, checkpoint: Path, scheduler: str | None) 
         if scheduler is None:
             estimator.fit(X, checkpoint=checkpoint)
             return
-        from lognmf.blocks import on_workers
+        import lognmf
 
+        on_workers: Any = lognmf.on_workers
         with _client(scheduler) as client:
             estimator.fit(on_workers(X, client=client), checkpoint=checkpoint)
             for name, value in vars(estimator).items():

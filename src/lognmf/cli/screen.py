@@ -15,7 +15,6 @@ from rich.table import Table
 
 from lognmf.cli.results import PAGE
 from lognmf.comparison import SPREAD, Row, filled_columns
-from lognmf.grid.select import LOOKED_AT, standings
 from lognmf.progress import Listener, Printer, Stage, in_words, listening
 from lognmf.reading import printable
 
@@ -133,9 +132,9 @@ def choice(tuned: Tuned) -> str:
 
 def tried(tuned: Tuned) -> Table:
     """The best settings that were tried and the worst, one per line."""
-    ranked = standings(tuned.rows, tuned.by)
-    varied = [name for name in tuned.choice.setting if len({row[name] for row in tuned.rows}) > 1]
-    names, measures = varied, ("score", *LOOKED_AT[tuned.by])
+    ranked = tuned.standings()
+    names = [name for name in tuned.choice.setting if len({row[name] for row in tuned.rows}) > 1]
+    measures = [name for name in ranked[0] if name not in tuned.choice.setting]
     table = Table(box=None, pad_edge=False, collapse_padding=True)
     for title in ("", *names, *measures):
         table.add_column(title.removeprefix("normalized_").replace("_", " "), justify="right")
