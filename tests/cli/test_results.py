@@ -8,6 +8,7 @@ import os
 import signal
 import stat
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +27,15 @@ TUNED = {"tuning.csv", "sensitivity.png", "candidates.csv", "clusterer.npz"}
 MODELS = {"ls-nmf": LogSparseNMF, "rls-nmf": RobustLogSparseNMF}
 
 
-def make_run(name="rls-nmf", y=None, seed=0, **more):
+@cache
+def fitted(name, seed):
     X = np.random.default_rng(seed).random((12, 6))
     X[4] *= 20
-    model = MODELS[name](2, max_iter=20, random_state=seed).fit(X)
+    return X, MODELS[name](2, max_iter=5, random_state=seed).fit(X)
+
+
+def make_run(name="rls-nmf", y=None, seed=0, **more):
+    X, model = fitted(name, seed)
     settings = {"model": name, "clusters": 2, "seed": np.int64(seed), "odd": float("nan"), "shape": (2, 3)}
     source = {"path": "/somewhere/x.csv", "sha256": "0" * 64}
     data, command = Dataset(X, y, "x", "x", **more), "lognmf fit x.csv -k 2"
@@ -280,7 +286,7 @@ def test_the_folder_itself_stays(tmp_path, monkeypatch):
 
 
 @blank
-@pytest.mark.parametrize("moves", range(0, 20, 3))
+@pytest.mark.parametrize("moves", [0, 3, 9, 18])
 def test_killed_while_replacing(tmp_path, monkeypatch, moves):
     """Whenever that is: no old file stands next to a new one, and a folder with a summary is complete."""
     folder = write_results(tmp_path / "out", make_run())
@@ -334,7 +340,7 @@ def old_results(folder):
 
 
 @blank
-@pytest.mark.parametrize("moves", [1, 5, 9, 12])
+@pytest.mark.parametrize("moves", [1, 12])
 def test_a_kill_while_replacing_loses_no_old_results(tmp_path, moves):
     """Whoever writes there next: only a run that puts complete results there removes the old ones."""
     folder = write_results(tmp_path / "out", make_run())

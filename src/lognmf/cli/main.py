@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import Annotated, Any, NamedTuple, NoReturn
 
@@ -119,6 +120,7 @@ def _run(given: list[str], began: float) -> int:
         return 2
 
 
+@cache
 def _app() -> Any:
     """All commands; typer and they are imported here, so that `main` can say what is not installed."""
     import typer

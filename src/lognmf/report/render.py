@@ -9,6 +9,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib.resources import files
 from itertools import count, groupby
 from pathlib import Path
@@ -63,17 +64,22 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
 
 def render(page: Page) -> str:
     """The page as an HTML document; the same page gives the same text."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
-    environment.filters |= {"words": _words, "by_list": _by_list, "digest": _digest}
-    return environment.from_string(_resource("page.html.j2")).render(
+    return _template().render(
         page=page,
         sections=_sections(page),
         methods={method.name: _method_anchor(method.name) for method in page.methods},
         style=_resource("style.css").strip(),
         script=_resource("script.js").strip(),
     )
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.filters |= {"words": _words, "by_list": _by_list, "digest": _digest}
+    return environment.from_string(_resource("page.html.j2"))
 
 
 def _resource(name: str) -> str:
