@@ -322,7 +322,9 @@ def test_an_interrupted_comparison_writes_nothing(run, here, X, monkeypatch):
     monkeypatch.setattr(PlainNMF, "_keep", lambda *_: signal.raise_signal(signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        code, out, err = run("compare", "x.npy", *PLAIN[:-2], "--models", "nmf", "--no-references", "--out", "r")
+        code, out, err = run(
+            "compare", "x.npy", *PLAIN[:-2], "--models", "nmf", "--no-references", "--out", "r"
+        )
     finally:
         signal.signal(signal.SIGINT, before)
     assert (code, out) == (130, "")
