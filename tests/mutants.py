@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GROUPS: dict[str, tuple[str, str]] = {
     "terms": ("core/terms", "core/test_terms core/test_kullback_leibler test_norms models/test_weighted"),
     "mu": (
-        "core/solvers/multiplicative core/solvers/encode core/solvers/codes",
+        "core/solvers/multiplicative core/solvers/encode",
         "core/test_multiplicative core/test_unit_norm core/test_encode core/test_kullback_leibler",
     ),
     "cd": (

@@ -11,11 +11,9 @@ from scipy.optimize import nnls
 
 from lognmf import SemiNMF
 from lognmf.core.data import InMemory
-from lognmf.core.loop import iterate
-from lognmf.core.rule import State
-from lognmf.core.solvers.codes import Codes
-from lognmf.core.solvers.encode import _told_apart, best_codes, encode
+from lognmf.core.solvers.encode import Codes, _told_apart, encode
 from lognmf.core.terms import PENALTIES, ROW_NORMS
+from lognmf.core.threads import threads_for
 from problems import code_problem
 
 seeds = st.integers(0, 2**32 - 1)
@@ -27,8 +25,9 @@ def parts(rng, p, k, likeness):
 
 
 def solve(X, U, **options):
-    rule, state = Codes.of(code_problem(X, **options), U)
-    return rule, iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2)
+    """What the codes of the samples cost, and a local minimum."""
+    codes = Codes.of(code_problem(X, **options), U)
+    return codes, codes.solved(codes.start())
 
 
 @pytest.mark.parametrize("likeness", [0.0, 0.9, 0.999])
@@ -37,7 +36,7 @@ def test_least_squares_as_scipys(rng, likeness, fits):
     """Sweeps alone would creep where the parts are alike."""
     U = parts(rng, 40, 8, likeness)
     X = rng.random((60, 8)) @ U.T if fits else rng.random((60, 40))
-    V = solve(X, U)[1].state.V[0]
+    V = solve(X, U)[1]
     ours = np.linalg.norm(X - V @ U.T, axis=1)
     theirs = np.array([nnls(U, x)[1] for x in X])
     np.testing.assert_array_less(ours, theirs * (1 + 1e-9) + 1e-7)
@@ -46,7 +45,7 @@ def test_least_squares_as_scipys(rng, likeness, fits):
 
 def test_least_squares_of_signed_data_as_scipys(rng):
     U, X = rng.normal(size=(30, 10)), rng.normal(size=(50, 30))
-    V = solve(X, U)[1].state.V[0]
+    V = solve(X, U)[1]
     np.testing.assert_allclose(V, [nnls(U, x)[0] for x in X], atol=1e-9)
 
 
@@ -81,7 +80,7 @@ class TestToldApart:
         a, b, c, d = np.linalg.qr(rng.normal(size=(9, 4)))[0].T
         U = np.stack([a, a + 1e-9 * b, c, d - c], axis=1)
         data = InMemory(0.2 * a[None])
-        return Codes.of(code_problem(data.X), U)[0], data, U
+        return Codes.of(code_problem(data.X), U), data, U
 
     @pytest.mark.parametrize("code", [[0.21, 0, 0, 0], [0.05, 0, 0, 0], [0, 0, 0, 0], [0.2, 0, 0.1, 0]])
     def test_what_is_not_the_best(self, code, given):
@@ -100,7 +99,8 @@ class TestToldApart:
 def test_samples_of_very_different_size(seed, init, max_iter):
     """Every part of Semi-NMF is then almost the largest sample: the others are in their differences."""
     rng = np.random.default_rng(seed)
-    n, p, k = rng.integers(3, 20), rng.integers(2, 12), rng.integers(1, 9)
+    n, p = rng.integers(3, 20), rng.integers(2, 12)
+    k = rng.integers(1, min(9, max(n, p) + 1))
     X = rng.normal(size=(n, p)) * 10 ** rng.uniform(-4, 4, (n, 1))
     model = SemiNMF(int(k), init=init, max_iter=max_iter, random_state=0).fit(X)
     U, V = model.components_.T, model.transform(X)
@@ -112,38 +112,28 @@ def test_samples_of_very_different_size(seed, init, max_iter):
 @pytest.mark.parametrize("row_norm", [None, *ROW_NORMS])
 @settings(max_examples=25)
 @given(seed=seeds, likeness=st.sampled_from([0.0, 0.9, 0.999]), beta=st.sampled_from([0.0, 1e-3, 0.1, 10.0]))
-def test_no_step_raises_the_objective(penalty, row_norm, seed, likeness, beta):
+def test_no_step_raises_the_objective_and_nothing_near_the_end_is_better(
+    penalty, row_norm, seed, likeness, beta
+):
     rng = np.random.default_rng(seed)
     U, X = parts(rng, 12, 5, likeness), rng.random((20, 12))
     options = {"penalty": PENALTIES[penalty], "beta": beta}
     if row_norm:
         options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 10 ** rng.uniform(-2, 1)}
-    rule, state = Codes.of(code_problem(X, **options), U)
-    value = rule.value(state)
+    codes = Codes.of(code_problem(X, **options), U)
+    V = codes.start()
+    value = codes.value(V)
     for _ in range(15):
-        state = rule.step(state)
-        value, previous = rule.value(state), value
+        V = codes.descended(V, codes.kept(V), 1)
+        value, previous = codes.value(V), value
         assert (value <= previous + 1e-13 * (X**2).sum(axis=1)).all()
-        assert (state.V >= 0).all()
-
-
-@pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("row_norm", [None, *ROW_NORMS])
-@pytest.mark.parametrize("likeness", [0.0, 0.95])
-def test_nothing_near_is_better(rng, penalty, row_norm, likeness):
-    """Stationary: no small move of a code, within V ≥ 0, lowers the objective."""
-    U, X = parts(rng, 12, 5, likeness), rng.random((30, 12))
-    options = {"penalty": PENALTIES[penalty], "beta": 0.05}
-    if row_norm:
-        options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 0.5}
-    rule, solution = solve(X, U, **options)
-    state = solution.state
-    value = rule.value(state)
+        assert (V >= 0).all()
+    V = codes.solved(codes.start())
+    value = codes.value(V)
     for size in (1e-2, 1e-4):
-        for _ in range(40):
-            V = np.maximum(state.V + size * rng.normal(size=state.V.shape), 0)
-            moved = rule.value(type(state)(state.U, V, state.aux))
-            assert (moved >= value - 1e-6 * size).all()
+        for _ in range(20):
+            moved = np.maximum(V + size * rng.normal(size=V.shape), 0)
+            assert (codes.value(moved) >= value - 1e-6 * size).all()
 
 
 @pytest.mark.filterwarnings("error")
@@ -157,17 +147,18 @@ def test_dead_and_equal_parts(rng, penalty, row_norm, dtype):
     options = {} if penalty is None else {"penalty": PENALTIES[penalty], "beta": 10.0}
     if row_norm:
         options |= {"row_norm": ROW_NORMS[row_norm](), "gamma": 0.5}
-    V = solve(X, U.astype(dtype), **options)[1].state.V
+    V = encode(code_problem(X, **options), U.astype(dtype))
     assert np.isfinite(V).all()
     assert (V >= 0).all()
     assert V.dtype == dtype
+    assert not V[:, 1].any()
 
 
 @pytest.mark.parametrize("known", [None, 0.6])
 def test_codes_start_as_the_best_multiple_of_ones(known, rng):
     U, X = rng.random((9, 4)), rng.random((6, 9))
     M = None if known is None else (rng.random(X.shape) < known).astype(float)
-    V = Codes.of(code_problem(X if M is None else M * X, M=M), U)[1].V[0]
+    V = Codes.of(code_problem(X if M is None else M * X, M=M), U).start()
     for x, m, v in zip(X, np.ones_like(X) if M is None else M, V, strict=True):
         of_ones = m * U.sum(axis=1)
         np.testing.assert_allclose(v, np.full(4, x @ of_ones / (of_ones @ of_ones)), rtol=1e-12)
@@ -178,9 +169,7 @@ def test_an_exchange_sees_what_a_better_fit_would_keep(rng):
     U = rng.random((9, 3))
     X = 5 * U[:, 1][None]
     options = {"penalty": PENALTIES["log"], "beta": 0.1, "row_norm": ROW_NORMS["l2log"](), "gamma": 0.5}
-    rule, state = Codes.of(code_problem(X, **options), U)
-    nothing = State(state.U, 0 * state.V, state.aux)
-    found = rule.exchanged(nothing).V[0, 0]
+    found = Codes.of(code_problem(X, **options), U).exchanged(np.zeros((1, 3)))[0]
     assert found[[0, 2]].tolist() == [0, 0]
     np.testing.assert_allclose(found[1], 5, rtol=0.01)
 
@@ -198,24 +187,75 @@ class Near:
         wide = self.weight[:, None]
         return lambda rows: (wide / 2 + 0 * F[rows], wide * F[rows])
 
-    def minimise(self, curvature, slope, weight, at):
+    def take(self, index):
+        return type(self)(self.weight[index])
+
+
+class NearAlone(Near):
+    """The same with functions of one number."""
+
+    @staticmethod
+    def cost(x):
+        return (x - 0.5) ** 2
+
+    @staticmethod
+    def slope(x):
+        return 2.0 * x - 1.0
+
+    @staticmethod
+    def minimum(curvature, slope, weight, _at):
+        return (slope + weight / 2) / (curvature + weight)
+
+    @staticmethod
+    def minimise(curvature, slope, weight, at):
         return np.maximum((slope + weight / 2) / (curvature + weight), 0) + 0 * at
 
-    def take(self, index):
-        return Near(self.weight[index])
 
-
+@pytest.mark.parametrize("penalty", [Near, NearAlone])
 @pytest.mark.parametrize(("weight", "size"), [(0.01, 1.0), (100.0, 0.1)])
-def test_both_halves_of_a_penalty_count(weight, size, rng):
+def test_ones_own_penalty_with_a_negative_half(penalty, weight, size, rng):
     """Against least squares with further rows: √weight · (v − 1/2)."""
     U, X = rng.random((12, 5)), size * rng.random((30, 12))
-    rule, state = Codes.of(code_problem(X, penalty=Near, beta=weight), U)
     stacked = np.concatenate([U, weight**0.5 * np.eye(5)])
     exact = np.array([nnls(stacked, np.concatenate([x, weight**0.5 * np.full(5, 0.5)]))[0] for x in X])
-    best = State(state.U, exact[None], state.aux)
-    assert (rule.value(best) <= rule.value(rule.step(best)) + 1e-12).all()
-    np.testing.assert_allclose(rule._exact(best)[0], exact[None], atol=1e-9)
-    np.testing.assert_allclose(solve(X, U, penalty=Near, beta=weight)[1].state.V[0], exact, atol=1e-5)
+    V = encode(code_problem(X, penalty=penalty, beta=weight), U)
+    np.testing.assert_allclose(V, exact, atol=1e-5 if penalty is NearAlone else 1e-2)
+
+
+def test_a_robust_fit_refuses_other_penalties_in_a_sentence(rng):
+    options = {"penalty": Near, "beta": 0.1, "row_norm": ROW_NORMS["l21"](), "gamma": 1.0}
+    with pytest.raises(ValueError, match="static methods cost, slope, minimum"):
+        encode(code_problem(rng.random((3, 9)), **options), rng.random((9, 2)))
+
+
+def test_known_entries_only(rng):
+    """Every sample has its own Gram matrix."""
+    U, X, M = parts(rng, 30, 8, 0.0), rng.random((40, 30)), (rng.random((40, 30)) < 0.7).astype(float)
+    V = encode(code_problem(X * M, M=M), U)
+    expected = [nnls(U[m > 0], x[m > 0])[0] for x, m in zip(X, M, strict=True)]
+    np.testing.assert_allclose(V, expected, atol=1e-8)
+
+
+def test_any_number_of_threads(rng, several_threads):
+    U, X = parts(rng, 30, 8, 0.0), rng.random((101, 30))
+    alone = encode(code_problem(X), U)
+    several_threads(3)
+    with threads_for(X, 8):
+        shared = encode(code_problem(X), U)
+    np.testing.assert_array_equal(shared, alone)
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e140])
+def test_samples_and_parts_of_any_size(size, rng):
+    U, X = parts(rng, 30, 8, 0.0), rng.random((20, 30))
+    expected = encode(code_problem(X), U)
+    np.testing.assert_allclose(encode(code_problem(size * X), U) / size, expected, atol=1e-9)
+    np.testing.assert_allclose(encode(code_problem(X), size * U) * size, expected, atol=1e-9)
+
+
+def test_what_is_not_finite_is_refused_in_words(rng):
+    with pytest.raises(FloatingPointError, match="no longer finite after 0 iterations"):
+        encode(code_problem(1e200 * rng.random((5, 30))), parts(rng, 30, 8, 0.0))
 
 
 class TestBestCodes:
@@ -237,44 +277,39 @@ class TestBestCodes:
         for seed in (0, 1, 2):
             rng = np.random.default_rng(seed)
             U, X = parts(rng, 6, 4, 0.5), rng.random((5, 6))
-            rule, state = Codes.of(code_problem(X, penalty=PENALTIES["log"], beta=0.3), U)
-            state = rule.step(state)
-            lowest = rule.value(state)
+            codes = Codes.of(code_problem(X, penalty=PENALTIES["log"], beta=0.3), U)
+            V = codes.descended(codes.start(), np.ones(5), 1)
+            lowest = codes.value(V)
             for stay, j, entry in itertools.product(1 - np.eye(5, 4), range(4), np.linspace(0, 3, 301)):
-                V = state.V * stay
-                V[..., j] = entry
-                lowest = np.minimum(lowest, rule.value(State(state.U, V, state.aux)))
-            found = rule.value(rule.exchanged(state))
+                moved = V * stay
+                moved[:, j] = entry
+                lowest = np.minimum(lowest, codes.value(moved))
+            found = codes.value(codes.exchanged(V))
             assert (found <= lowest * (1 + 1e-12)).all()
             assert (found > lowest - 1e-3).all()
 
     @pytest.mark.parametrize("seed", range(12))
     def test_the_values_of_an_exchange_are_objectives(self, seed):
-        _, (rule, state) = self.problem(seed)
-        V, XU = state.V[0], state.aux[0][0]
-        own, squared = (
-            np.broadcast_to(np.diag(rule.gram), V.shape),
-            rule.residual_norms(state.V, state.aux[0]) ** 2,
-        )
-        share, costs = np.ones(len(V)), rule._entry_costs(V)
-        entries, values = rule._set_anew(V, XU - V @ rule.gram, squared, costs, own, share)
+        _, codes = self.problem(seed)
+        V = codes.start()
+        pull, squared = codes.pull - V @ codes.gram[0], codes.residuals(V) ** 2
+        share, costs = np.ones(len(V)), codes._penalties(V)
+        entries, values = codes.set_anew(V, pull, squared, costs, share)
         for j in range(V.shape[1]):
-            moved = state.V.copy()
-            moved[0, :, j] = entries[:, j]
-            expected = rule.value(State(state.U, moved, state.aux))
-            np.testing.assert_allclose(values[:, j], expected, rtol=1e-9, atol=1e-12)
+            moved = V.copy()
+            moved[:, j] = entries[:, j]
+            np.testing.assert_allclose(values[:, j], codes.value(moved), rtol=1e-9, atol=1e-12)
 
     def test_as_good_as_the_best_of_twelve_random_starts(self):
         worse = []
         for seed in range(36):
-            rng, (rule, state) = self.problem(seed)
-            ours = rule.value(best_codes(rule, state))
-            largest = state.aux[0] / np.diag(rule.gram)
+            rng, codes = self.problem(seed)
+            ours = codes.value(codes.best())
+            largest = codes.pull / np.diag(codes.gram[0])
             best = np.full(len(ours), np.inf)
             for _ in range(12):
                 V = rng.random(largest.shape) * largest * (rng.random(largest.shape) < rng.random())
-                found = iterate(rule, State(state.U, V, state.aux), max_iter=500, tol=1e-14, eval_every=2)
-                best = np.minimum(best, found.objective)
+                best = np.minimum(best, codes.value(codes.solved(V)))
             worse.append(ours / best - 1)
         worse = np.concatenate(worse)
         assert len(worse) >= 1000
@@ -284,12 +319,12 @@ class TestBestCodes:
     def test_what_is_surely_best_is_not_searched_and_nothing_found_is_better(self, monkeypatch):
         sure, searched = 0, []
         for seed in range(20):
-            _, (rule, state) = self.problem(seed)
-            solved = iterate(rule, state, max_iter=500, tol=1e-14, eval_every=2).state
-            surely = rule.surely_best(solved)
+            _, codes = self.problem(seed)
+            solved = codes.solved(codes.start())
+            surely = codes.surely_best(solved)
             sure += surely.sum()
             with monkeypatch.context() as patch:
-                patch.setattr(Codes, "surely_best", lambda _, state: np.zeros(state.batch, dtype=bool))
-                searched.append((rule.value(best_codes(rule, state)) / rule.value(solved))[surely])
+                patch.setattr(Codes, "surely_best", lambda _, V: np.zeros(len(V), dtype=bool))
+                searched.append((codes.value(codes.best()) / codes.value(solved))[surely])
         assert sure >= 100
         np.testing.assert_allclose(np.concatenate(searched), 1, rtol=1e-6)

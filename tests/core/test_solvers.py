@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from lognmf.core.data import InMemory
 from lognmf.core.loop import iterate
 from lognmf.core.solvers import SOLVERS
-from lognmf.core.solvers.codes import Codes
 from lognmf.core.terms import LOSSES, PENALTIES, ROW_NORMS
 from lognmf.graph import knn_graph
 from lognmf.models.log_sparse import regularised
-from problems import code_problem, cut, factors, fit_of, samples
+from problems import cut, factors, fit_of, samples
 
 powers = st.floats(-3, 3).map(lambda x: 10**x)
 FITS = ["frobenius", *ROW_NORMS]
@@ -188,41 +187,6 @@ def test_kullback_leibler_never_rises(seed, penalty, weights, unit):
     for F in (solution.state.U, solution.state.V):
         assert np.isfinite(F).all()
         assert (F >= 0).all()
-
-
-class TestCodes:
-    @given(
-        seed=st.integers(0, 2**16),
-        penalty=st.sampled_from(list(PENALTIES)),
-        row_norm=st.sampled_from([None, *ROW_NORMS]),
-        beta=powers,
-        gamma=powers,
-    )
-    def test_never_rises_and_ends_at_a_minimum(self, seed, penalty, row_norm, beta, gamma):
-        rng = np.random.default_rng(seed)
-        X, U = samples(rng), rng.random((9, 3))
-        norm = None if row_norm is None else ROW_NORMS[row_norm]()
-        rule, state = Codes.of(
-            code_problem(X, penalty=PENALTIES[penalty], beta=beta, row_norm=norm, gamma=gamma), U
-        )
-        solution = iterate(rule, state, max_iter=200, tol=0, eval_every=1)
-        objective = solution.history["objective"]
-        assert (np.diff(objective, axis=0) <= 1e-12 + 1e-12 * np.abs(objective[:-1])).all()
-        V = solution.state.V
-        assert (V >= 0).all()
-        end = rule.value(solution.state)
-        for _ in range(20):
-            near = np.maximum(V + 1e-4 * rng.standard_normal(V.shape) * (rng.random(V.shape) < 0.4), 0)
-            other = rule.value(type(state)(state.U, near, state.aux))
-            assert (end <= other + 1e-8).all()
-
-    def test_plain_codes_are_nonnegative_least_squares(self, rng):
-        from scipy.optimize import nnls
-
-        X, U = rng.random((15, 9)), rng.random((9, 4))
-        rule, state = Codes.of(code_problem(X), U)
-        V = iterate(rule, state, max_iter=2000, tol=1e-14).state.V[0]
-        np.testing.assert_allclose(V, [nnls(U, x)[0] for x in X], atol=1e-5)
 
 
 def test_workers_survive_a_fork(rng, monkeypatch):

@@ -23,6 +23,11 @@ OnCheckpoint = Callable[[int, Solution], None]
 Keep = Callable[[Callable[[], Solution]], None]
 """Called after every evaluation with a function that gives the solution so far; its time is not counted."""
 
+NOT_FINITE = (
+    "The objective is no longer finite after {} iterations: the data, the start or the weights are too large "
+    "for the data type. Scale the data (unit-norm samples are usual), choose smaller weights, or use float64."
+)
+
 
 def iterate(
     rule: Steps,
@@ -145,12 +150,7 @@ class _Log:
         """Keep the ``value`` of the ``moving`` settings; those of the other running ones stay."""
         current = np.array(to_numpy(value), dtype=np.float64)
         if not np.isfinite(current).all():
-            msg = (
-                f"The objective is no longer finite after {iteration} iterations: the data, the "
-                "start or the weights are too large for the data type. Scale the data (unit-norm "
-                "samples are usual), choose smaller weights, or use float64."
-            )
-            raise FloatingPointError(msg)
+            raise FloatingPointError(NOT_FINITE.format(iteration))
         self.last[moving] = current
         row = np.full(self.last.shape, np.nan)
         row[running] = self.last[running]

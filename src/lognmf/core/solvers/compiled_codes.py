@@ -1,4 +1,4 @@
-"""`Codes` solved for one sample after another, compiled by numba: the same steps in the same order."""
+"""Codes of one sample after another, compiled by numba: sweeps, and exact steps on the positive entries."""
 
 # mypy: disable-error-code="no-untyped-def"
 
@@ -22,21 +22,23 @@ def solver(cost, slope, minimum) -> Callable[..., Any]:
 
 def _solver(cost, slope, minimum, version):
     @compiled_fast
-    def solve(G, A, squares, weight, bounded, eps, tol, max_iter, out, low, high):
+    def solve(G, A, squares, kept, weight, bounded, eps, tiny, tol, max_iter, out, low, high):
         """Codes where two steps gain at most 2 ``tol``, from ``out`` (n, k), for samples low to high.
 
-        The function of a code v ≥ 0 is ``squares − 2 a·v + vᵀGv + weight · Σ φ(v)``; ``G`` has one matrix for
-        all samples, (1, k, k), or one for each. The result is False if a value is not finite.
+        The function of a code v ≥ 0 is ``kept (squares − 2 a·v + vᵀGv) + weight · Σ φ(v)``; ``G`` has one
+        matrix for all samples, (1, k, k), or one for each. A step is a sweep, which finds out which entries
+        are positive; with strongly correlated parts it is slow from there on, so exact steps on these follow.
+        The result is False if a value is not finite.
         """
         _ = version
-        k, tiny = A.shape[1], np.finfo(A.dtype).tiny
+        k = A.shape[1]
         H, a, v, moved = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)
         pull, half, step, room = np.empty(k), np.empty(k), np.empty(k), np.empty((k, k))
         for i in range(low, high):
-            if i == low or G.shape[0] > 1:
-                H[:] = G[i if G.shape[0] > 1 else 0]
-            a[:], v[:] = A[i], out[i]
-            price, size = float(weight[i]), float(squares[i])
+            share = kept[i]
+            H[:] = share * G[i if G.shape[0] > 1 else 0]
+            a[:], v[:] = share * A[i], out[i]
+            price, size = float(weight[i]), share * squares[i]
             last = _fit(H, a, v, size, pull)
             for r in range(k):
                 last += price * cost(v[r])
