@@ -42,6 +42,7 @@ from lognmf.graph.neighbours import distinct_rows, nearest
 from lognmf.grid.plan import check_clusters, check_model, place
 from lognmf.models.base import FactorModel, Spec
 from lognmf.models.blocks import check_names, read_block, some_rows
+from lognmf.models.outlying import usual_gamma
 from lognmf.models.starts import near_clusters
 from lognmf.models.validation import (
     Samples,
@@ -50,7 +51,7 @@ from lognmf.models.validation import (
     check_samples,
     read_samples,
 )
-from lognmf.models.weights import OUTLIERS, usual_gamma
+from lognmf.models.weights import OUTLIERS
 from lognmf.parameters import check_integer, check_nonnegative
 from lognmf.parameters import check_random_state as check_seed
 from lognmf.progress import printed, say, stage, warn

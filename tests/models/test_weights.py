@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from lognmf import LogSparseNMF, PlainNMF, RobustLogSparseNMF, fit_grid, normalize
 from lognmf.core.terms import ROW_NORMS
 from lognmf.core.terms.robust import kept_share
-from lognmf.models.weights import outlier_weight, usual_residual
+from lognmf.models.outlying import outlier_limit, outlier_weight, usual
 
 
 @pytest.fixture(scope="module")
@@ -172,24 +173,22 @@ class TestOutliers:
         assert at == 1
         assert beyond < 1
 
-    def test_usual_is_up_to_three_spreads(self, rng):
-        r = np.abs(rng.normal(1.0, 0.1, size=2000))
-        assert 1.25 < usual_residual(r, 1.0) < 1.35
+    @pytest.mark.parametrize("row_norm", ROW_NORMS)
+    @pytest.mark.parametrize("limit", [1e-3, 1.0, 200.0])
+    def test_the_limit_of_the_weight(self, row_norm, limit):
+        norm = ROW_NORMS[row_norm]()
+        assert outlier_limit(norm, outlier_weight(norm, limit)) == pytest.approx(limit, rel=1e-6)
 
-    def test_a_group_apart_is_cut_off_at_the_valley(self, rng):
-        r = np.concatenate([rng.uniform(0.2, 1.0, size=900), rng.normal(1.3, 0.03, size=100)])
-        assert 1.0 < usual_residual(r, 1.0) < 1.25
-
-    def test_what_fits_well_is_never_unusual(self):
-        assert usual_residual(np.full(50, 1e-9), 1.0) == 0.1
-        r = np.full(50, 1e-9)
-        r[3] = 1e-4
-        assert usual_residual(r, 2.0) == 0.2
+    def test_at_most_15_percent_are_unusual(self, rng):
+        values = rng.normal(size=1000)
+        assert 0.02 < (values > usual(values)).mean() < 0.1
+        values[:300] += 100  # a cluster
+        assert (values > usual(values)).mean() <= 0.15
+        assert usual(np.zeros(10)) == 0
 
     def test_clean_samples_have_few(self, digits):
         model = RobustLogSparseNMF(10, random_state=0).fit(digits)
-        assert model.is_outlier_.mean() <= 0.05
-        np.testing.assert_array_equal(model.is_outlier_, model.outlier_share_ > 0)
+        assert model.is_outlier_.mean() <= 0.1
 
     def test_damaged_samples_are_found(self, digits, rng):
         X = digits.copy()
@@ -197,13 +196,51 @@ class TestOutliers:
         X[bad] = normalize(rng.random((15, X.shape[1])) ** 4)
         model = RobustLogSparseNMF(10, random_state=0).fit(X)
         found = np.flatnonzero(model.is_outlier_)
-        assert len(np.intersect1d(found, bad)) >= 13
-        assert len(found) <= 20
+        assert len(np.intersect1d(found, bad)) >= 14
+        assert len(found) <= 25
 
-    def test_new_samples_are_judged_by_the_same_weight(self, digits):
+    def test_new_samples_are_judged_as_those_of_the_fit(self, digits):
         model = RobustLogSparseNMF(10, random_state=0).fit(digits)
-        S = model.outliers(normalize(np.random.default_rng(1).random((5, 64)) ** 4))
-        assert (np.linalg.norm(S, axis=1) > 0).all()
+        bad = normalize(np.random.default_rng(1).random((5, 64)) ** 4)
+        assert model.is_outlier(bad).all()
+        assert model.score_samples(bad).max() < np.median(model.score_samples(digits))
+        decision = model.decision_function(bad)
+        np.testing.assert_allclose(decision, model.score_samples(bad) - model.offset_)
+        np.testing.assert_array_equal(model.is_outlier(bad), decision < 0)
+
+    @pytest.mark.parametrize("kind", ["baskets", "one-hot", "binary", "duplicates"])
+    def test_no_model_is_empty(self, kind, rng):
+        """Where most residuals are alike, their spread says nothing of what is usual."""
+        groups = rng.integers(4, size=150)
+        if kind == "baskets":
+            X = rng.multinomial(4, np.full(20, 0.05), size=150) + np.eye(20)[groups]
+        elif kind == "one-hot":
+            X = np.hstack([np.eye(5)[(groups + (rng.random(150) < 0.1) * j) % 5] for j in range(4)])
+        else:
+            X = np.kron(np.eye(4), np.ones(8))[groups]
+            X = np.abs(X - (rng.random(X.shape) < 0.02)) if kind == "binary" else X
+        X = normalize(X.astype(float))
+        model = RobustLogSparseNMF(4, random_state=0).fit(X)
+        plain = LogSparseNMF(4, alpha=0, beta=0, random_state=0).fit(X)
+        assert model.reconstruction_err_ <= 1.25 * plain.reconstruction_err_ + 1e-3
+        assert model.components_.any(axis=1).all()
+        assert model.is_outlier_.mean() <= 0.15
+
+    def test_a_given_weight_judges_by_residuals_alone(self, digits):
+        model = RobustLogSparseNMF(4, alpha=0.0, beta=0.0, gamma=0.5, random_state=0).fit(digits)
+        np.testing.assert_array_equal(model.is_outlier_, model.outlier_share_ > 0)
+        scores = model.score_samples(digits, model.embedding_)
+        np.testing.assert_allclose(scores, -model.residual_norm_, rtol=1e-6)
+        np.testing.assert_array_equal(model.is_outlier(digits, model.embedding_), model.is_outlier_)
+
+    @pytest.mark.parametrize("kind", ["sparse", "tensor"])
+    def test_other_arrays_are_judged_alike(self, kind, digits):
+        model = RobustLogSparseNMF(4, random_state=0).fit(digits)
+        X = sp.csr_array(digits) if kind == "sparse" else pytest.importorskip("torch").tensor(digits)
+        other = RobustLogSparseNMF(4, random_state=0).fit(X)
+        np.testing.assert_array_equal(np.asarray(other.is_outlier_), model.is_outlier_)
+        ours, theirs = (np.asarray(m.decision_function(Y[:20])) for m, Y in ((model, digits), (other, X)))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3)
 
 
 def test_no_other_model_chooses():
@@ -221,5 +258,6 @@ def test_large_outliers_leave_the_parts_alone(share, size):
     which = rng.permutation(300) < share * 300
     X[which] = size * typical * normalize(bad)[which]
     model = RobustLogSparseNMF(6, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.is_outlier_, which)
+    assert model.is_outlier_[which].all()
+    assert model.is_outlier_[~which].mean() < 0.1
     assert (parts @ model.components_.T).max(axis=1).min() > 0.98

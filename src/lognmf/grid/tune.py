@@ -19,7 +19,8 @@ from lognmf.grid.grid import Grid
 from lognmf.grid.plan import Pair, check_model
 from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
 from lognmf.models.identity import key_of
-from lognmf.models.weights import AUTO, OUTLIERS, usual_gamma
+from lognmf.models.outlying import usual_gamma
+from lognmf.models.weights import AUTO, OUTLIERS
 from lognmf.parameters import check_choice
 from lognmf.progress import printed, stage
 

@@ -181,6 +181,10 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     residual_norm_: Array
     outlier_norm_: Array
     is_outlier_: Array
+    offset_: float
+    reference_samples_: Any
+    feature_spread_: np.ndarray | None
+    score_units_: np.ndarray | None
     labels_: Array
     constraint_error_: tuple[float, float]
     combination_: Array

@@ -161,6 +161,7 @@ class Setup:
     max_iter: int
     watch: Watch = field(default_factory=Watch)
     before: int = 0  # iterations that an earlier process has made
+    first: State | None = None  # where the first fit of every setting began, if a chooser begins there again
 
 
 def fit(

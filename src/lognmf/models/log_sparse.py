@@ -58,9 +58,9 @@ class LogSparseNMF(TermsModel):
     alpha : float or "auto", default="auto"
         Weight of the sparsity of the parts U. "auto": as sparse as ``extra_error`` allows.
     beta : float or "auto", default="auto"
-        Weight of the sparsity of the codes V. "auto": as for alpha. If both are "auto", one is 0: beta, or
-        alpha where the parts have hardly any zeros without a weight, as spectra do. Where entries are
-        missing, both get the same weight.
+        Weight of the sparsity of the codes V. "auto": as for alpha. If both are "auto", the zeros of a fit
+        without weights say which of the two gets the penalty, mostly all of it: the parts, or the codes
+        where neither factor has zeros, as with spectra. Where entries are missing, both get the same weight.
     lam : float, default=0.0
         Weight of the graph.
     extra_error : float, default=0.05

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from lognmf.core.arrays import Array, like, to_numpy
 from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
-from lognmf.core.rows import Rows
+from lognmf.core.rows import Rows, here
 from lognmf.core.terms import PENALTIES, ROW_NORMS, Robust
 from lognmf.models.base import (
     SOLVER_CHOICES,
@@ -29,6 +30,7 @@ from lognmf.models.blocks import check_data
 from lognmf.models.engine import Fit
 from lognmf.models.large_samples import Limited, limited
 from lognmf.models.log_sparse import regularised
+from lognmf.models.outlying import FEWEST, MOST_RESIDUALS, Neighbours, Score, outlier_limit, usual_residual
 from lognmf.models.scale import uneven_norms
 from lognmf.models.validation import check_factor
 from lognmf.models.weights import OUTLIERS, SPARSITY, check_sparsity
@@ -56,12 +58,13 @@ class RobustLogSparseNMF(TermsModel):
     alpha : float or "auto", default="auto"
         Weight of the sparsity of the parts U. "auto": as sparse as ``extra_error`` allows.
     beta : float or "auto", default="auto"
-        Weight of the sparsity of the codes V. "auto": as for alpha. If both are "auto", one is 0: beta, or
-        alpha where the parts have hardly any zeros without a weight, as spectra do.
+        Weight of the sparsity of the codes V. "auto": as for alpha. If both are "auto", the zeros of a fit
+        without weights say which of the two gets the penalty, mostly all of it: the parts, or the codes
+        where neither factor has zeros, as with spectra.
     gamma : float or "auto", default="auto"
-        Weight of the outlier part. "auto": such that residuals of usual size are no outliers; usual is up to
-        three spreads above the median residual of a fit without outliers, or up to a gap before that, and at
-        least a tenth of the typical norm. Samples much larger than all others do not take part (see Notes).
+        Weight of the outlier part. "auto": such that S leaves alone what is usual: residuals up to the 95 %
+        quantile of good samples, and in any case up to a tenth of the typical norm. Good samples are the 80 %
+        that are nearest to others and fitted best.
     lam : float, default=0.0
         Weight of the graph.
     extra_error : float, default=0.05
@@ -115,13 +118,19 @@ class RobustLogSparseNMF(TermsModel):
         The weights that were used. With "auto", a fit without the weight and some with trial
         values come first; ``history_`` and ``n_iter_`` are those of the last one. A warm start keeps them.
     is_outlier_ : array of shape (n,)
-        Which training samples are outliers: those whose ``outlier_share_`` is not 0.
+        Which training samples are outliers: where gamma is "auto", those far from their neighbours and badly
+        fitted (see Notes); else those whose ``outlier_share_`` is not 0.
     outlier_share_ : array of shape (n,)
         Share of each training sample's residual that S takes, in [0, 1].
     residual_norm_ : array of shape (n,)
         ``‖x_i − U v_i‖``: each sample's distance from its reconstruction.
     outlier_norm_ : array of shape (n,)
-        ``‖s_i‖`` of each training sample: its outlier score.
+        ``‖s_i‖`` of each training sample.
+    offset_ : float
+        Samples with a smaller ``score_samples(X)`` are outliers.
+    reference_samples_, feature_spread_, score_units_ : arrays of shape (m, p), (p,) and (3,), or None
+        What new samples are judged by: at most 1,000 samples of the fit with features divided by
+        ``feature_spread_``, and the units of distances and residuals, and the least residual of an outlier.
     objective_, reconstruction_err_ : float
         Value of the objective at the best S, and ``‖X − V Uᵀ‖_F``.
     history_ : dict of ndarrays
@@ -140,6 +149,12 @@ class RobustLogSparseNMF(TermsModel):
 
     Notes
     -----
+    The score of a sample is minus the logarithm of its distance to the mean of the three nearest samples of
+    the fit, and minus half that of its residual. A sample is an outlier if its score is half again as far
+    below the median as the 15 % quantile is, and its residual more than a tenth of the typical norm. So at
+    most 15 % are outliers: a larger group of samples that are alike is a cluster. Of clean samples usually 2 to 6 % are called outliers. Samples in blocks of rows, and
+    all samples if gamma is a number, are judged by their residuals alone.
+
     A sample much larger than all others would get a part of its own and be no outlier. So samples whose norm
     is more than three times the median, and more than three spreads above it on a logarithmic scale, are
     scaled down to the median norm for the start, the choice of weights and ``scale="auto"``; the last fit is
@@ -230,33 +245,75 @@ class RobustLogSparseNMF(TermsModel):
         residual *= self._share(data, V)
         return residual
 
-    def is_outlier(self, X: Any, V: Any = None) -> Array:
-        """Tell which samples are outliers of the fitted model.
+    def score_samples(self, X: Any, V: Any = None) -> Array:
+        """Score samples: the larger, the more usual.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame, torch tensor or blocks of shape (m, p)
-            Nonnegative samples in rows. For those of the fit the model has ``is_outlier_``.
+            Nonnegative samples in rows.
         V : array-like of shape (m, k), optional
             Codes of ``X``. Default: those of `transform`, which does not use the graph.
 
         Returns
         -------
-        called : array of bool of shape (m,)
-            True where the outlier part is not zero. Its norm, a score, is that of a row of ``outliers(X)``.
+        scores : array of shape (m,)
+            Minus the logarithm of the distance to the samples of the fit that are next, and of the residual,
+            which counts half. Where gamma was given, or the samples of the fit were in blocks: minus the norm
+            of the residual.
         """
         check_is_fitted(self)
+        data, V = self._samples_and_codes(X, V)
+        U = like(to_numpy(self.components_).T, data.pattern)[:, None, :]
+        neighbours, score = None, Score(1.0, 1.0, 1.0)
+        if self.score_units_ is not None and self.feature_spread_ is not None:
+            neighbours = Neighbours(self.reference_samples_, self.feature_spread_)
+            distance, residual, never = self.score_units_.tolist()
+            score = Score(distance, residual, never, -self.offset_)
+        shared = (self._data_term(data), U, self.scale_, neighbours, score)
+        return -data.in_unit(self.scale_).map_rows(_scores, V, shared=shared)[0][0]
+
+    def decision_function(self, X: Any, V: Any = None) -> Array:
+        """Score samples relative to the limit: outliers are below 0.
+
+        Parameters
+        ----------
+        X, V
+            As in `score_samples`.
+
+        Returns
+        -------
+        scores : array of shape (m,)
+            ``score_samples(X) - offset_``.
+        """
+        return self.score_samples(X, V) - self.offset_
+
+    def is_outlier(self, X: Any, V: Any = None) -> Array:
+        """Tell which samples are outliers of the fitted model.
+
+        Parameters
+        ----------
+        X, V
+            As in `score_samples`. For the samples of the fit the model has ``is_outlier_``.
+
+        Returns
+        -------
+        called : array of bool of shape (m,)
+            True where `decision_function` is negative.
+        """
         if X is None:
             msg = "is_outlier needs samples, got None: those of the fit have is_outlier_."
             raise ValueError(msg)
-        data, V = self._samples_and_codes(X, V)
-        return self._share(data, V)[:, 0] > 0
+        return self.decision_function(X, V) < 0
+
+    def _data_term(self, data: Data) -> Robust:
+        return Robust(ROW_NORMS[self.row_norm](), like([self._weight("gamma")], data.pattern))
 
     def _share(self, data: Data, V: Rows) -> Rows:
         """The share (n, 1) of each residual that is outlier part, for codes V (n, k)."""
         U = like(to_numpy(self.components_).T, data.pattern)[:, None, :]
-        fit = Robust(ROW_NORMS[self.row_norm](), like([self._weight("gamma")], data.pattern))
-        return data.in_unit(self.scale_).map_rows(_shares, V, shared=(fit, U, self.scale_))[0][0]
+        shared = (self._data_term(data), U, self.scale_)
+        return data.in_unit(self.scale_).map_rows(_shares, V, shared=shared)[0][0]
 
     def _samples_and_codes(self, X: Any, V: Any) -> tuple[InMemory, Array]:
         """Samples and their codes: those of the fit, given ones, or given samples with solved codes."""
@@ -299,10 +356,45 @@ class RobustLogSparseNMF(TermsModel):
     def _more_attributes(self, fit: Fit, data: InMemory) -> dict[str, Any]:
         names = ("outlier_share_", "outlier_norm_", "residual_norm_")
         parts = {name: part[:, 0] for name, part in zip(names, fit.outlier_part() or (), strict=True)}
-        return parts | {"is_outlier_": parts["outlier_share_"] > 0, "_data": data}
+        return parts | self._judged(fit, data, parts) | {"_data": data}
+
+    def _judged(self, fit: Fit, data: Data, parts: Mapping[str, Rows]) -> dict[str, Any]:
+        """Which samples are outliers, and what new ones are judged by."""
+        none = dict.fromkeys(("reference_samples_", "feature_spread_", "score_units_"))
+        if self.gamma != "auto":
+            limit = outlier_limit(ROW_NORMS[self.row_norm](), float(fit.weights["gamma"][0]))
+            return none | {"offset_": -fit.unit * limit, "is_outlier_": parts["outlier_share_"] > 0}
+        scaled = data.in_unit(fit.unit)
+        large = limited(scaled)
+        even = scaled if large is None else large.data
+        norm = float(np.sqrt(np.mean(to_numpy(even.squared_norms))))
+        residuals = to_numpy(here(parts["residual_norm_"], MOST_RESIDUALS)) / fit.unit
+        if not isinstance(scaled, InMemory) or data.shape[0] < FEWEST:
+            limit = fit.unit * usual_residual(residuals, norm)
+            return none | {"offset_": -limit, "is_outlier_": parts["residual_norm_"] > limit}
+        neighbours, distances = Neighbours.of(even, scaled)
+        score = Score.of(distances, residuals, (neighbours.norm, norm))
+        return {
+            "reference_samples_": neighbours.samples,
+            "feature_spread_": neighbours.spread,
+            "score_units_": np.array([score.distance, score.residual, score.never]),
+            "offset_": -score.limit,
+            "is_outlier_": like(score(distances, residuals), fit.state.U) > score.limit,
+        }
 
 
 def _shares(block: InMemory, V: Array, fit: Robust, U: Array, unit: float) -> tuple[tuple[Array], tuple[()]]:
     """The outlier share of samples with codes V (n, k) in the units of X."""
     V = like(V, U)[:, None, :] / unit
     return (fit.outlier_part(fit.squared_residuals(block, U, V, block.times(U)))[0],), ()
+
+
+def _scores(
+    block: InMemory, V: Array, fit: Robust, U: Array, unit: float, neighbours: Neighbours | None, score: Score
+) -> tuple[tuple[Array], tuple[()]]:
+    """How unusual samples with codes V (n, k) in the units of X are, (n,)."""
+    V = like(V, U)[:, None, :] / unit
+    residuals = fit.squared_residuals(block, U, V, block.times(U))[:, 0] ** 0.5
+    if neighbours is None:
+        return (unit * residuals,), ()
+    return (like(score(neighbours.distances(block), to_numpy(residuals)), U),), ()

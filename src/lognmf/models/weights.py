@@ -10,50 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import gaussian_kde
 
 from lognmf.blocks.checkpoint import Checkpoint
 from lognmf.core.arrays import to_numpy
 from lognmf.core.data import Data
 from lognmf.core.loop import OnEval, OnState
-from lognmf.core.rows import here
 from lognmf.core.rule import State
-from lognmf.core.terms import ROW_NORMS
-from lognmf.core.terms.robust import kept_share
 from lognmf.core.threads import threads_for
 from lognmf.graph import Graphs
 from lognmf.models.engine import Factors, Fit, Setup, Watch, fit
-from lognmf.models.large_samples import limited
+from lognmf.models.outlying import choose_gamma
 from lognmf.models.sparsest import choose_sparsity
 from lognmf.parameters import check_nonnegative
-from lognmf.progress import stage
 
 AUTO = "auto"
 """The word that stands for a weight to be chosen."""
-
-LOOSE, USUAL_TOL = 10.0, 1e-5
-"""Fits on the way to a weight stop at this multiple of ``tol``, which has the usual value where it is 0."""
-
-DISTORTED = 0.8
-"""Outliers have distorted a fit by much if without them gamma is less than this share of what it was."""
-
-SPREADS = 3.0
-"""Residuals are usual up to this many spreads above their median."""
-
-NEVER = 0.1
-"""Residuals below this share of the typical norm are never unusual: 99 % of the square is explained."""
-
-VALLEY_FROM, VALLEY_DEPTH = 0.6, 0.5
-"""A valley in the density of residuals: above this quantile, at most this share of the peak beyond it."""
-
-BANDWIDTH = 0.5
-"""Of the density, in units of Silverman's; the usual one smooths small groups away."""
-
-FEWEST = 20
-"""Residuals needed to look for a valley."""
-
-MOST_RESIDUALS = 100_000
-"""Residuals that come here from workers; of more samples, evenly spaced ones."""
 
 
 def check_weight(name: str, value: Any, *, auto: bool) -> None:
@@ -89,8 +60,7 @@ class Chooser:
 
     without: float
     choose: Callable[[Setup, Fit, Sequence[str]], Fit]
-    again: Callable[[Setup, Fit], Fit] | None = None  # a last look, once other weights have been chosen too
-    robust: bool = False  # whether fits on the way are of data whose large samples are scaled down
+    robust: bool = False  # whether it begins anew, and from data whose large samples are scaled down
 
 
 def fit_batch(
@@ -134,6 +104,8 @@ def fit_batch(
     search = setup if limit is None else replace(setup, data=limit.data)
     if limit is not None:
         first = State(first.U, limit.down(first.V))
+    if any(model.spec.auto[name].robust for name in auto):
+        search = replace(search, first=first.take(np.arange(settings) * (batch // settings)))
 
     def finished(found: Fit) -> Fit:
         state = model._finish(found.state)
@@ -183,88 +155,11 @@ def choose_weights(setup: Setup, found: Fit, names: Sequence[str]) -> Fit:
             together.setdefault(chooser, []).append(name)
     for chooser, some in together.items():
         found = chooser.choose(setup, found, some)
-    for chooser in together:
-        if chooser.again is not None and len(together) > 1:
-            found = chooser.again(setup, found)
     return found
 
 
-def loose_tol(model: Any) -> float:
-    """The tolerance of fits on the way to a weight."""
-    return LOOSE * (model.tol or USUAL_TOL)
-
-
-def choose_gamma(setup: Setup, found: Fit, _: Sequence[str]) -> Fit:
-    """Gamma by the residuals of a fit, which outliers no longer distort.
-
-    Where they did by much, the residuals of a second fit tell what is usual. The others go on as well, which
-    is over soon: what becomes of a setting must not depend on those beside it.
-    """
-    tol = loose_tol(setup.model)
-    with stage("choosing gamma"):
-        first = outlier_weights(found)
-        found = fit(setup, found.state, {**found.weights, "gamma": first}, tol)
-        again = outlier_weights(found)
-        values = np.where(again < DISTORTED * first, again, first)
-        return fit(setup, found.state, {**found.weights, "gamma": values}, tol)
-
-
-def gamma_of_sparse(setup: Setup, found: Fit) -> Fit:
-    """Gamma once more: sparse factors have larger residuals."""
-    found = fit(setup, found.state, found.weights, loose_tol(setup.model))
-    return found.moved(found.state, {**found.weights, "gamma": outlier_weights(found)})
-
-
-OUTLIERS = Chooser(1e8, choose_gamma, gamma_of_sparse, robust=True)
+OUTLIERS = Chooser(1e8, choose_gamma, robust=True)
 """How gamma is chosen: residuals of usual size are no outliers."""
 
 SPARSITY = Chooser(0.0, choose_sparsity)
 """How alpha and beta are chosen: the largest weight within the error that is allowed."""
-
-
-def usual_residual(r: np.ndarray, norm: float) -> float:
-    """The largest usual residual among ``r`` (n,) of samples whose typical norm is ``norm``.
-
-    Three spreads above the median, or less: where a smaller group of samples lies apart from the others, as
-    damaged ones do, the valley between the two is the limit.
-    """
-    median = float(np.median(r))
-    spread = 1.4826 * float(np.median(np.abs(r - median)))
-    limit = max(median + SPREADS * spread, NEVER * norm)
-    if len(r) < FEWEST or r.max() - median <= NEVER * norm or spread == 0:
-        return limit
-    density = gaussian_kde(r, lambda kde: BANDWIDTH * kde.silverman_factor())
-    places = np.linspace(np.quantile(r, VALLEY_FROM), r.max(), 256)
-    heights = density(places)
-    beyond = np.maximum.accumulate(heights[::-1])[::-1]
-    lowest = int(np.argmin(heights / beyond))
-    deep = heights[lowest] <= VALLEY_DEPTH * beyond[lowest]
-    return min(limit, max(float(places[lowest]), NEVER * norm)) if deep else limit
-
-
-def outlier_weights(found: Fit) -> np.ndarray:
-    """Gamma (B,) such that usual residuals of a fit are no outliers."""
-    problem = found.rule.problem
-    norm = float(np.sqrt(np.mean(to_numpy(problem.data.squared_norms))))
-    squared = to_numpy(here(found.squared_residuals, MOST_RESIDUALS))
-    limits = [usual_residual(r, norm) for r in squared.T**0.5]
-    return np.array([outlier_weight(problem.fit.row_norm, limit) for limit in limits])
-
-
-def usual_gamma(model: Any, data: Any) -> float:
-    """Gamma at which usual residuals of a robust ``model``, fitted to ``data``, are no outliers."""
-    large = limited(data)
-    norms = to_numpy((data if large is None else large.data).squared_norms)
-    norm = float(np.sqrt(np.mean(norms))) / model.scale_
-    limit = usual_residual(to_numpy(model.residual_norm_) / model.scale_, norm)
-    return outlier_weight(ROW_NORMS[model.row_norm](), limit)
-
-
-def outlier_weight(row_norm: Any, limit: float) -> float:
-    """The least gamma at which a residual of norm ``limit`` (``> 0``) is no outlier."""
-    low, high = limit, (1 + limit) ** 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        kept = kept_share(row_norm, np.array([[limit]]), np.array([middle / 2]))
-        low, high = (low, middle) if kept[0, 0] == 1 else (middle, high)
-    return high
