@@ -152,8 +152,9 @@ class RobustLogSparseNMF(TermsModel):
     The score of a sample is minus the logarithm of its distance to the mean of the three nearest samples of
     the fit, and minus half that of its residual. A sample is an outlier if its score is half again as far
     below the median as the 15 % quantile is, and its residual more than a tenth of the typical norm. So at
-    most 15 % are outliers: a larger group of samples that are alike is a cluster. Of clean samples usually 2 to 6 % are called outliers. Samples in blocks of rows, and
-    all samples if gamma is a number, are judged by their residuals alone.
+    most 15 % are outliers: a larger group of samples that are alike is a cluster. Of clean samples usually 0
+    to 6 % are called outliers. Samples in blocks of rows, and all samples if gamma is a number, are judged by
+    their residuals alone.
 
     A sample much larger than all others would get a part of its own and be no outlier. So samples whose norm
     is more than three times the median, and more than three spreads above it on a logarithmic scale, are
