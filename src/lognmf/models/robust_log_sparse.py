@@ -367,7 +367,7 @@ class RobustLogSparseNMF(TermsModel):
             return none | {"offset_": -fit.unit * limit, "is_outlier_": parts["outlier_share_"] > 0}
         scaled = data.in_unit(fit.unit)
         large = limited(scaled)
-        even = scaled if large is None else large.data
+        even: Any = scaled if large is None else large.data
         norm = float(np.sqrt(np.mean(to_numpy(even.squared_norms))))
         residuals = to_numpy(here(parts["residual_norm_"], MOST_RESIDUALS)) / fit.unit
         if not isinstance(scaled, InMemory) or data.shape[0] < FEWEST:
