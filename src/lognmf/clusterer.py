@@ -373,8 +373,7 @@ class NMFClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _graph(self, estimator: Any) -> Any:
         """The graph of the samples: the clusterer's own, unless the model names or was given another one."""
         plain = isinstance(self.graph, str) and self.graph == "knn"
-        of_model = getattr(estimator, "graph", None)
-        return of_model if plain and of_model is not None else self.graph
+        return estimator.graph if plain and estimator.graph is not None else self.graph
 
     def _estimator(self) -> Any:
         """The model to be fitted."""

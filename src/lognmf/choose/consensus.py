@@ -176,13 +176,13 @@ def _restarting(model: Any, n_components: int, n_restarts: int) -> Any:
 
 def _chosen_weights(estimator: Any, samples: Samples, random_state: Any) -> dict[str, float]:
     """The weights that the estimator chooses in one fit, if any is "auto"."""
-    names = [name for name in estimator.spec.auto if isinstance(getattr(estimator, name), str)]
+    names = estimator.auto_weights()
     if not names:
         return {}
     with stage("choosing weights"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = clone(estimator).set_params(n_init=1, random_state=random_state).fit_samples(samples)
-    return {name: getattr(fitted, f"{name}_") for name in names}
+    return {name: vars(fitted)[f"{name}_"] for name in names}
 
 
 def _restarts(estimator: Any, samples: Samples, random_state: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -58,7 +58,7 @@ class Contest:
         model.fit_samples(self.samples, graphs=self.graphs)
         return _Run(
             cluster(model.embedding_, self.n_clusters, random_state=seed),
-            getattr(model, "graph_", None) is not None or model.init == "spectral",
+            vars(model).get("graph_") is not None or model.init == "spectral",
             {
                 "sparseness_U": metrics.hoyer_sparseness(model.components_),
                 "sparseness_V": metrics.hoyer_sparseness(model.embedding_),

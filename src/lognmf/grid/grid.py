@@ -38,7 +38,7 @@ from lognmf.models.engine import Factors, Fit, draw
 from lognmf.models.identity import key_of, plain
 from lognmf.models.starts import NEIGHBOURS
 from lognmf.models.validation import Samples, read_samples
-from lognmf.models.weights import AUTO, fit_batch
+from lognmf.models.weights import fit_batch
 from lognmf.progress import Stage, printed, stage
 
 STORED_AT_ONCE = 16
@@ -323,11 +323,7 @@ class Grid:
             "sparseness_U": scores.hoyer_sparseness(U),
             "sparseness_V": scores.hoyer_sparseness(V),
             "n_outliers": _count_outliers(fits, len(seeds)),
-            **{
-                f"{name}_": fits.weights[name]
-                for name in model.spec.weights
-                if name in model.spec.auto and getattr(model, name, None) == AUTO
-            },
+            **{f"{name}_": fits.weights[name] for name in model.auto_weights()},
             **self._scores(V, seeds),
         }
 
@@ -343,7 +339,7 @@ class Grid:
 
     def _in_units(self, model: Any) -> tuple[InMemory, float]:
         """The data as the model fits them, and their unit."""
-        scale = getattr(model, "scale", None)
+        scale = model.scale
         if scale not in self._scaled:
             unit = model.unit_of(self.data)
             self._scaled[scale] = self.data.in_unit(unit), unit

@@ -157,7 +157,7 @@ def batches(
     sizes = {}
     for group, fits in groups.items():
         setting = pairs[next(iter(fits.values()))[0]][0]
-        k, n_init = (setting.get(s, getattr(estimator, s)) for s in ("n_components", "n_init"))
+        k, n_init = ((vars(estimator) | setting)[name] for name in ("n_components", "n_init"))
         numbers = _NUMBERS_PER_START * (n + p) * k * n_init
         sizes[group] = memory // (numbers * item)
         if sizes[group] < 1:

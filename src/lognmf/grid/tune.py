@@ -20,7 +20,7 @@ from lognmf.grid.plan import Pair, check_model
 from lognmf.grid.select import CRITERIA, Choice, best_row, select, standings
 from lognmf.models.identity import key_of
 from lognmf.models.outlying import usual_gamma
-from lognmf.models.weights import AUTO, OUTLIERS
+from lognmf.models.weights import OUTLIERS
 from lognmf.parameters import check_choice
 from lognmf.progress import printed, stage
 
@@ -164,7 +164,7 @@ def tune(
     """
     check_choice("by", by, CRITERIA)
     estimator = check_model(model, max_iter, None).set_params(n_components=n_components, init=init)
-    robust = getattr(estimator, "gamma", None) == AUTO and "gamma" not in _names(grid)
+    robust = "gamma" in estimator.auto_weights() and "gamma" not in _names(grid)
     estimator.set_params(**_for_clusters(estimator, named=isinstance(model, str)))
     few_first = grid is None
     grid = default_grid(estimator, fixed=() if max_iter is None else ("max_iter",)) if grid is None else grid

@@ -438,9 +438,10 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         k, (n, p) = self.n_components, data.shape
         remarks: list[str | None] = []
         name = self.spec.graph_weight
-        if name and self.graph is None and getattr(self, name) > 0:
-            weight = f"{name}={getattr(self, name):g}"
-            remarks.append(f"{weight} has no effect, since graph=None: give a graph, or set {name}=0.")
+        if name and self.graph is None and (weight := vars(self)[name]) > 0:
+            remarks.append(
+                f"{name}={weight:g} has no effect, since graph=None: give a graph, or set {name}=0."
+            )
         if k > max(n, p):
             remarks.append(f"n_components={k} exceeds the {n} samples and the {p} features of X: use fewer.")
         return remarks
@@ -458,7 +459,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         """Weights that were chosen from the data, where a fit goes on with those of the last one."""
         if not self._goes_on(given) or vars(self).get("_asked", self._question()) != self._question():
             return {}
-        return {name: [self._weight(name)] for name in self.spec.auto if getattr(self, name) == AUTO}
+        return {name: [self._weight(name)] for name in self.auto_weights()}
 
     def _given_factors(self, data: Any, given: Mapping[str, Any], unit: float) -> list[Any]:
         """First factors that need not be drawn, as a batch of one: given ones, or those of the last fit."""
@@ -483,13 +484,14 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     def check_parameters(self) -> None:
         """Refuse bad values of parameters."""
         check_integer("n_components", self.n_components, 1)
+        params = vars(self)
         for name in self.spec.weights:
-            check_weight(name, getattr(self, name), auto=name in self.spec.auto)
+            check_weight(name, params[name], auto=name in self.spec.auto)
         check_scale(self.scale)
         for name, choices in self.spec.choices.items():
-            check_choice(name, getattr(self, name), choices)
+            check_choice(name, params[name], choices)
         for name in (*self.spec.flags, "warm_start"):
-            check_flag(name, getattr(self, name))
+            check_flag(name, params[name])
         self._check_more_parameters()
         check_graph_parameters(self.graph, self.n_neighbors)
         check_choice("init", self.init, self.spec.starts)
@@ -499,6 +501,10 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         check_nonnegative("tol", self.tol)
         check_nonnegative("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose)
         check_random_state(self.random_state)
+
+    def auto_weights(self) -> list[str]:
+        """Weights that are "auto": to be chosen from the data."""
+        return [name for name in self.spec.weights if name in self.spec.auto and vars(self)[name] == AUTO]
 
     def check_data(self, data: Data, graphs: Graphs) -> None:
         """Refuse data and graph that these settings cannot take, before any work."""
@@ -563,7 +569,7 @@ class FactorModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def _weight(self, name: str) -> float:
         """A weight as the last fit used it."""
-        return float(getattr(self, f"{name}_" if name in self.spec.auto else name))
+        return float(vars(self)[f"{name}_" if name in self.spec.auto else name])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -684,11 +690,11 @@ class Watcher:
     def __enter__(self) -> Self:
         estimator = self.estimator
         self._opened.enter_context(printed(int(estimator.verbose)))
-        chooses = any(getattr(estimator, name) == AUTO for name in estimator.spec.auto)
+        chooses = bool(estimator.auto_weights())
         at_most = estimator.tol > 0 or chooses
         fit = stage(type(estimator).__name__, self.goal, "iterations", at_most=at_most)
         self.stage = self._opened.enter_context(fit)
-        if getattr(self.estimator, "_skl_callbacks", None) or hasattr(self.estimator, "_parent_callback_ctx"):
+        if vars(estimator).get("_skl_callbacks") or "_parent_callback_ctx" in vars(estimator):
             subtasks = None if chooses else math.ceil(self.goal / self.estimator.eval_every)
             self.context = self.estimator._init_callback_context(max_subtasks=subtasks)
             self.context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)

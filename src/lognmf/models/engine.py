@@ -248,7 +248,7 @@ def _repeated(F: Array, times: int) -> Array:
 def _start_graph(model: FactorModel, graphs: Graphs) -> sp.csr_array:
     """The graph that the spectral start clusters: a given one, or that of `NEIGHBOURS` neighbours."""
     graph = "knn" if model.graph is None else model.graph
-    used = model.spec.graph_weight and getattr(model, model.spec.graph_weight)
+    used = model.spec.graph_weight and vars(model)[model.spec.graph_weight]
     if isinstance(graph, str) and used and model.n_neighbors > NEIGHBOURS:
         graphs.knn(model.n_neighbors, graph)  # the model needs it, and one search serves both
     return graphs.knn(NEIGHBOURS, graph)

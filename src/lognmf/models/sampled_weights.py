@@ -25,7 +25,7 @@ MANY = 2
 
 def sampled_weights(model: Any, data: Data, unit: float) -> dict[str, list[float]]:
     """The weights that are "auto", where ``data`` have many samples; else none."""
-    auto = [name for name in model.spec.auto if getattr(model, name) == AUTO]
+    auto = model.auto_weights()
     index = _some(model, data) if auto else None
     if index is None:
         return {}

@@ -91,7 +91,7 @@ def fit_batch(
     first = State(*model._prepare(*start))
     del start  # its memory is needed
     batch, k = first.batch, first.U.shape[2]
-    given = {name: [getattr(model, name)] * settings for name in model.spec.weights} | dict(weights or {})
+    given = {name: [vars(model)[name]] * settings for name in model.spec.weights} | dict(weights or {})
     auto = [name for name, values in given.items() if AUTO in values and max_iter > 0]
     values = {
         name: np.full(settings, model.spec.auto[name].without)
