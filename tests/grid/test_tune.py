@@ -1,5 +1,7 @@
 """Weights chosen without labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -115,7 +117,7 @@ def test_default_grid():
 
 def test_an_unknown_weight_stays_as_the_model_has_it():
     class OwnModel(LogSparseNMF):
-        _weights = ("alpha", "smoothness")
+        spec = replace(LogSparseNMF.spec, weights=("alpha", "smoothness"))
 
     assert default_grid(OwnModel(init="random")) == {"alpha": WEIGHTS["alpha"]}
 
