@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics import silhouette_samples
 
-from lognmf.clustering.number import distances, number_of_clusters, silhouette
+from lognmf.clustering.number import _cloud, distances, number_of_clusters, silhouette
 
 
 def test_silhouettes_are_those_of_scikit_learn(rng):
@@ -27,3 +28,15 @@ def test_equal_seeds_give_equal_numbers(rng):
     one, other = (number_of_clusters(X, range(2, 9), np.random.RandomState(3)) for _ in range(2))
     assert one.best == other.best == 2
     assert one.rows == other.rows
+
+
+@pytest.mark.parametrize("shape", [(30, 8), (30, 50)])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_clouds_have_the_variances_of_the_data(form, shape, rng):
+    X = rng.random(shape) * (rng.random(shape) < 0.5)
+    exact = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) / np.sqrt(30) / X.max()
+    cloud = _cloud(form(X), np.random.RandomState(0), uniform=True)
+    edges = np.sqrt(3) * np.sort(exact[exact > 1e-6])
+    assert cloud.shape == (30, len(edges))
+    assert (abs(cloud).max(axis=0) <= edges * (1 + 1e-9)).all()
+    assert (abs(cloud).max(axis=0) > 0.5 * edges).all()

@@ -244,11 +244,17 @@ def _graph(X: Matrix, n_neighbors: int) -> sp.csr_array:
 
 def _cloud(X: Matrix, rng: np.random.RandomState, *, uniform: bool) -> np.ndarray:
     """As many samples without clusters, with the covariance of ``X``, along its principal axes."""
-    dense = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-    C = dense - dense.mean(axis=0)
-    n, p = C.shape
-    C = C / (np.abs(C).max() or 1.0)
-    squares = np.linalg.eigvalsh(C.T @ C if p <= n else C @ C.T) / n
+    n, p = X.shape
+    X = divided(X, abs(X).max() or 1.0)
+    X = sp.csr_array(X, dtype=np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    # Wide samples, such as texts, are never made dense: products of samples have the same eigenvalues.
+    products, mean = (X.T @ X, np.asarray(X.mean(axis=0)).reshape(-1)) if p <= n else (X @ X.T, None)
+    K = products.toarray() if sp.issparse(products) else products
+    if mean is not None:
+        K = K - n * np.outer(mean, mean)
+    else:
+        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    squares = np.linalg.eigvalsh(K) / n
     spread = np.sqrt(np.maximum(squares[squares > 1e-10 * max(squares.max(), 1e-300)], 0))
     if not len(spread):
         return np.zeros((n, 1))
