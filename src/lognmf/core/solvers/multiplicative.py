@@ -215,7 +215,7 @@ class Multiplicative:
         _, kept, *sums = state.aux
         U, problem = self.next_U(state.U, tuple(sums)), self.problem
         on_V = [halves(penalty, state.V) for penalty in problem.on_V]
-        quadratic = tuple(penalty.quadratic for penalty in problem.on_V)
+        quadratic = () if problem.fit.quadratic else tuple(penalty.quadratic for penalty in problem.on_V)
         (V, *rows), new_sums = problem.data.map_rows(
             one_pass, state.V, kept, *on_V, shared=(quadratic, problem.fit, U, state.U)
         )

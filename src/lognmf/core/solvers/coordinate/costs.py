@@ -199,7 +199,7 @@ class Costs:
             return np.full(U.shape[1], float(np.sum((m if len(m) else 1.0) * x.astype(np.float64) ** 2)))
         squared = self.data.squared_norms[:, None]
         squared = namespace(squared).repeat(squared, U.shape[1], axis=1)
-        return to_numpy(_of_residuals(self.problem.fit, squared)[1])
+        return to_numpy(of_residuals(self.problem.fit, squared)[1])
 
     def take(self, index: np.ndarray) -> Costs:
         """The costs of the settings ``index``."""
@@ -259,11 +259,11 @@ def _explicit(
     block: Any, V: Array, XU: Array, fit: Any, U: Array
 ) -> tuple[tuple[Array, ...], tuple[Array, Array]]:
     """Row weights of the robust fit, the data term, and a sum that is finite if ``X @ U`` is."""
-    kept, value = _of_residuals(fit, fit.squared_residuals(block, U, V, XU))
+    kept, value = of_residuals(fit, fit.squared_residuals(block, U, V, XU))
     return kept, (value, namespace(XU).sum(XU, axis=(0, 2)))
 
 
-def _of_residuals(fit: Any, squared: Array) -> tuple[tuple[Array, ...], Array]:
+def of_residuals(fit: Any, squared: Array) -> tuple[tuple[Array, ...], Array]:
     """The row weights of the robust fit, and what residuals of these squared norms (n, B) cost, (B,)."""
     if not hasattr(fit, "row_norm"):
         return (), total(squared, axis=0)
