@@ -17,7 +17,7 @@ from lognmf.core import sparse_products
 from lognmf.core.arrays import Array, Matrix, double, is_torch, like, namespace, on_gpu, to_numpy
 from lognmf.core.data import InMemory
 from lognmf.core.matrices import factor_pattern, operator_like, rows_of
-from lognmf.core.starts import ARPACK_SEED
+from lognmf.core.starts import ARPACK
 from lognmf.core.threads import threads_for
 from lognmf.graph.neighbours import distinct_rows
 
@@ -124,7 +124,7 @@ def _embedding(
     order = (plain, inverse) if pieces == 1 else (inverse,)
     for how in order:
         try:
-            vectors = eigsh(k=k, v0=first, maxiter=RESTARTS, rng=ARPACK_SEED, **how)[1]
+            vectors = eigsh(k=k, v0=first, maxiter=RESTARTS, **ARPACK, **how)[1]
             break
         except ArpackNoConvergence as error:
             vectors = error.eigenvectors  # some of them are better than none

@@ -5,6 +5,7 @@ A start is one function of the data, wherever they are, and one line in `STARTS`
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +20,9 @@ from lognmf.core.data import Data, InBlocks, InMemory
 from lognmf.core.matrices import on_cpu
 from lognmf.core.rows import Rows, each, reduced
 
-ARPACK_SEED = 0
-"""Where ARPACK's Krylov space ends early it goes on from random numbers; without a seed no fit repeats."""
+ARPACK: dict[str, Any] = {"rng": 0} if "rng" in inspect.signature(eigsh).parameters else {}
+"""Where ARPACK's Krylov space ends early it goes on from random numbers; without a seed no fit repeats. SciPy
+before 1.17 takes none."""
 
 Factors = tuple[np.ndarray, Rows]
 """U (p, k) and V (n, k) in NumPy float64."""
@@ -247,7 +249,7 @@ def _iterative_svd(data: InMemory, k: int, first: np.ndarray, largest: float) ->
         return back(there(v.reshape(-1, 1, 1)) / largest).reshape(-1) / largest
 
     size = min(n, p)
-    space = eigsh(LinearOperator((size, size), gram, dtype=first.dtype), k, v0=first, rng=ARPACK_SEED)[1]
+    space = eigsh(LinearOperator((size, size), gram, dtype=first.dtype), k, v0=first, **ARPACK)[1]
     left, values, turned = scipy.linalg.svd(there(space[:, None, :])[:, 0, :], full_matrices=False)
     right = turned @ space.T
     return (left, values, right) if n >= p else (right.T, values, left.T)
@@ -271,7 +273,7 @@ def _svd_of_blocks(data: Any, k: int, first: np.ndarray, largest: float) -> Trip
         else:
             fits = p**2 <= max(data.facts.entries, SMALL_GRAM)
             square = blocks.gram(size) if fits else LinearOperator((p, p), gram, dtype=dtype)
-            space = eigsh(square, k, v0=np.resize(first, p), rng=ARPACK_SEED)[1]
+            space = eigsh(square, k, v0=np.resize(first, p), **ARPACK)[1]
     except ArpackError:
         space = scipy.linalg.qr(blocks.gram_times(np.eye(p, k, dtype=dtype) + first.mean()), mode="economic")[
             0
