@@ -50,7 +50,8 @@ PRICE = 0.14
 """What a doubled number of clusters must add to modularity times stability where distances say nothing."""
 
 AS_GOOD = 0.01
-"""The smallest number is recommended whose agreement is at most this far below the largest."""
+"""The smallest number is recommended whose agreement is at most this far below the largest; less where
+clusters are compact, and their number is plain."""
 
 ALMOST = 0.05
 """Other numbers whose agreement is at most this far below are named too."""
@@ -107,7 +108,7 @@ def number_of_clusters(X: Matrix, ks: Sequence[int], rng: np.random.RandomState)
     by_graph = (1 - silent) * Q + silent * (coarse * stability - PRICE * np.log2(ks))
     on_graph = modular / (modular + compact) if modular + compact > 0 else 1.0
     agreement = on_graph * by_graph / max(by_graph.max(), 1e-12) + (1 - on_graph) * s / max(compact, 1e-12)
-    place = int(np.flatnonzero(agreement >= agreement.max() - AS_GOOD)[0])
+    place = int(np.flatnonzero(agreement >= agreement.max() - AS_GOOD * (1 - compact))[0])
     best = ks[place]
     columns = {"modularity": Q, "silhouette": s, "stability": stability, "agreement": agreement}
     rows = [{"k": k} | {name: float(column[i]) for name, column in columns.items()} for i, k in enumerate(ks)]

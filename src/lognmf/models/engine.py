@@ -171,7 +171,6 @@ def fit(
     tol: float,
     *,
     restarts: int = 1,
-    wrap: Callable[[Any], Any] | None = None,
     on_state: OnState | None = None,
     checkpoints: Collection[int] = (),
     on_checkpoint: Callable[[int, Fit], None] | None = None,
@@ -179,16 +178,15 @@ def fit(
 ) -> Fit:
     """Fit every setting of the ``weights`` (B,); ``start`` holds its ``restarts`` side by side.
 
-    After a caller has stopped one of the fits, the others make no iteration. ``wrap`` may put a rule around
-    the model's own that carries more in its state. ``on_checkpoint`` is given what a fit with that
-    ``max_iter`` would return, if the number is one of evaluations. The fit so far is written to ``saved``.
+    After a caller has stopped one of the fits, the others make no iteration. ``on_checkpoint`` is given what
+    a fit with that ``max_iter`` would return, if the number is one of evaluations. The fit so far is written
+    to ``saved``.
     """
     model, stopped = setup.model, setup.watch.stopped
     repeated = {name: np.repeat(values, restarts) for name, values in weights.items()}
     batch = {name: like(values, start.U) for name, values in repeated.items()}
     graph = model._graph(setup.graphs, batch)
     rule = model._rule(setup.data, graph, batch)
-    stepping = rule if wrap is None else wrap(rule)
 
     def fitted(solution: Solution) -> Fit:
         return Fit(rule, solution, repeated, graph, setup.unit, model.spec.basis_has_unit).best(restarts)
@@ -200,8 +198,8 @@ def fit(
             saved.write(Resumed(found.state.U, found.state.V, chosen, int(found.n_iter[0])))
 
     solution = iterate(
-        stepping,
-        stepping.start(start.U, start.V),
+        rule,
+        rule.start(start.U, start.V),
         max_iter=0 if stopped else setup.max_iter,
         tol=tol,
         eval_every=model.eval_every,

@@ -73,7 +73,6 @@ def fit_batch(
     max_iter: int,
     settings: int = 1,
     weights: Mapping[str, Sequence[float | str]] | None = None,
-    wrap: Callable[[Any], Any] | None = None,
     on_eval: OnEval | None = None,
     on_state: OnState | None = None,
     checkpoints: Collection[int] = (),
@@ -84,9 +83,9 @@ def fit_batch(
     """Fit ``model`` for every setting of its ``weights``; ``start`` holds the starts of each, side by side.
 
     ``data`` are those of the user divided by ``unit``. Weights that are not given are the model's own. A
-    weight that is "auto" in one setting is chosen in all of them. ``wrap``, ``on_state``, ``checkpoints`` and
-    ``on_checkpoint`` are those of `engine.fit`, the latter where no weight is "auto". The last fit is written
-    to ``saved``; ``before`` are the iterations that an earlier process has made of it.
+    weight that is "auto" in one setting is chosen in all of them. ``on_state``, ``checkpoints`` and
+    ``on_checkpoint`` are those of `engine.fit`, the latter two where no weight is "auto". The last fit is
+    written to ``saved``; ``before`` are the iterations that an earlier process has made of it.
     """
     first = State(*model._prepare(*start))
     del start  # its memory is needed
@@ -127,7 +126,6 @@ def fit_batch(
             values,
             model.tol,
             restarts=batch // settings,
-            wrap=wrap,
             on_state=on_state,
             saved=None if auto else saved,
             **looks,
@@ -141,7 +139,7 @@ def fit_batch(
         del found
         if limit is not None:
             near = State(near.U, limit.up(near.V))
-        return finished(fit(setup, near, values, model.tol, wrap=wrap, on_state=on_state, saved=saved))
+        return finished(fit(setup, near, values, model.tol, on_state=on_state, saved=saved))
 
 
 def choose_weights(setup: Setup, found: Fit, names: Sequence[str]) -> Fit:
