@@ -111,7 +111,7 @@ class NMFClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         Neighbour graph of the samples, built from X or given (symmetric, nonnegative), also for the model if
         its own ``graph`` is "knn". With "knn" here the ``graph`` of a given model serves the clusters too.
         "knn" is "approximate" for large dense X, else "exact", as in `knn_graph`; ``verbose=1`` says which.
-        With a given graph distances are not judged.
+        With a given graph distances are not judged, but ``n_clusters="auto"`` looks at the samples alone.
     device : str, torch.device or None, default=None
         "cuda", "cuda:1", "cpu": fit the model with torch there.
     random_state : int, RandomState or None, default=None
