@@ -95,11 +95,11 @@ def test_options_that_matter_are_given_again():
 def test_only_what_takes_the_data_is_proposed():
     found = steps("lognmf fit x.csv -k 4 --model wnmf", HOLES, "WNMF")
     assert not any("cluster" in step.split()[1] for step in found)
-    assert "lognmf compare x.csv -k 4 --models wnmf,ls-nmf --no-references" in found
+    assert not any("compare" in step.split()[1] for step in found)
     found = steps("lognmf fit x.csv -k 4 --model semi-nmf", -PLAIN, "Semi-NMF")
     assert not any("--tune" in step or "-k auto" in step for step in found)
     assert "lognmf cluster x.csv --model semi-nmf -k 4" in found
-    assert "lognmf compare x.csv -k 4 --models rmnmf,semi-nmf" in found
+    assert not any("compare" in step.split()[1] for step in found)
     found = steps("lognmf fit x.npy -k 4 --memory 1MB", object())
     assert [step.split()[1] for step in found] == ["cluster", "predict", "transform"]
     assert "lognmf cluster x.npy --memory 1MB -k 4" in found
@@ -118,7 +118,7 @@ def test_the_commands_on_a_page_work(run, tmp_path, monkeypatch, rng, case):
     assert run("fit", "x.csv", "-k", 2, "--index", "who", "--model", model, "--out", "r")[0] == 0
     page = re.sub("</?span>", "", (tmp_path / "r" / "index.html").read_text())
     commands = re.findall(r"<li><code>lognmf ([^<]*)</code>", html.unescape(page))
-    assert len(commands) > 3
+    assert len(commands) >= 3
     for command in commands:
         code, _, err = run(*shlex.split(command.replace("NEW", "NEW.csv")))
         assert code == 0, (command, err)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from lognmf import MODELS, plots
-from lognmf.cli.options import MODEL_NAMES
+from lognmf import plots
 from lognmf.cli.results import squared_errors
 from lognmf.clustering import main_parts
 from lognmf.comparison import Row, filled_columns
@@ -430,62 +429,45 @@ _TUNED = ("alpha", "beta", "gamma", "lam", "init", "max_iter", "n_init")
 
 def next_steps(run: Run, results: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
     """Commands that take the data or the results of a run, and what each is for."""
-    typed, X, k = run.typed, run.data.X, len(run.model.components_)
+    typed, X, spec = run.typed, run.data.X, run.model.spec
+    k, clusters = len(run.model.components_), len(results["cluster_sizes"])
     values = X.data if sp.issparse(X) else X
-    readable = isinstance(values, np.ndarray)
-    missing, signed = (
-        bool(test(values).any()) if readable else False for test in (np.isnan, lambda X: X < 0)
-    )
+    in_memory = isinstance(values, np.ndarray)
+    missing = in_memory and bool(np.isnan(values).any())
+    signed = in_memory and bool((values < 0).any())
     near = os.path.relpath(folder)
     where = str(folder) if near.startswith("..") else near
 
     def line(*names: str) -> str:
         return shlex.join(word for name in typed if name in names for word in typed[name])
 
-    def without(*names: str) -> str:
-        return line(*(name for name in typed if name not in names))
+    def but(*names: str) -> str:
+        return line(*(typed.keys() - set(names)))
 
-    def out(ending: str) -> str:
-        return shlex.join(["--out", f"{where}-{ending}"])
-
-    clusters = len(results["cluster_sizes"])
+    same = line(*_OF_DATA, "model", "memory")
     if run.clusterer is not None:
-        again = line(*_OF_DATA, "model", "memory")
-        yield f"lognmf fit {again} -k {clusters}", "parts of a fit that converges, with outliers by default"
+        yield f"lognmf fit {same} -k {clusters}", "parts of a fit that converges, with outliers by default"
     else:
         if results["stop_reason"] == "max_iter" and "tune" not in typed:
             more = f"--force --max-iter {2 * results['iterations']}"
-            yield f"lognmf fit {without('max_iter', 'force')} {more}", "go on until it has converged"
+            yield f"lognmf fit {but('max_iter', 'force')} {more}", "go on until it has converged"
+        if in_memory and "tune" not in typed and (spec.weights or "spectral" in spec.starts):
+            out = shlex.quote(f"{where}-tuned")
+            again = but(*_CHOSEN, *_TUNED)
+            yield f"lognmf fit {again} -k {k} --tune --out {out}", "choose the weights without labels"
+        if in_memory and not signed and "components" not in run.settings and min(X.shape) > 2:
+            out = shlex.quote(f"{where}-auto")
+            again = but(*_CHOSEN)
+            yield f"lognmf fit {again} -k auto --out {out}", "choose the number of parts without labels"
         if (
-            readable
-            and "tune" not in typed
-            and (run.model.spec.weights or "spectral" in run.model.spec.starts)
+            not missing
+            and ("model" in typed or not signed)
+            and (in_memory or not hasattr(run.model, "outliers"))
         ):
-            again = without(*_CHOSEN, *_TUNED)
-            yield f"lognmf fit {again} -k {k} --tune {out('tuned')}", "choose the weights without labels"
-        if readable and not signed and "components" not in run.settings and min(X.shape) > 2:
-            yield (
-                f"lognmf fit {without(*_CHOSEN)} -k auto {out('auto')}",
-                "choose the number of parts without labels",
-            )
-        robust = not readable and hasattr(run.model, "outliers")
-        if not missing and not robust and ("model" in typed or not signed):
-            again = line(*_OF_DATA, "model", "memory")
-            yield (
-                f"lognmf cluster {again} -k {clusters}",
-                "clusters by the neighbour graph instead of k-means on the codes",
-            )
-    if readable:
-        models = {name: MODELS[paper]() for name, paper in MODEL_NAMES.items()}
-        suit = [
-            name
-            for name, one in models.items()
-            if (one.spec.takes_missing(one) or not missing) and (one.spec.signed or not signed)
-        ]
-        some = "" if len(suit) == len(models) else f" --models {','.join(suit)}"
-        some += " --no-references" if missing else ""
-        which = "the methods that take such data" if some else "all methods"
-        yield f"lognmf compare {line(*_OF_DATA)} -k {k}{some}", f"{which} side by side"
+            why = "clusters by the neighbour graph instead of k-means on the codes"
+            yield f"lognmf cluster {same} -k {clusters}", why
+    if in_memory and not (missing or signed):
+        yield f"lognmf compare {line(*_OF_DATA)} -k {k}", "all methods side by side"
     new = shlex.join([where, "NEW", *(word for name in _OF_NEW for word in typed.get(name, ()))])
     yield f"lognmf predict {new}", "clusters of the samples in a file NEW"
     yield f"lognmf transform {new}", "how much of each part is in them"
