@@ -24,7 +24,9 @@ from lognmf.cli.prepare import memory_in_bytes
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 NAMES = [f"f{j}" for j in range(6)]
-FIT = ["-k", 3, "--model", "ls-nmf", "--memory", "2kB", "--out", "r"]
+WEIGHTS = {"alpha": 0.01, "beta": 0.001}
+PLAIN = ["-k", 3, "--model", "ls-nmf", "--memory", "2kB", "--out", "r"]
+FIT = ["--alpha", 0.01, "--beta", 0.001, *PLAIN]
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +71,7 @@ def test_the_fit_is_that_of_memory(run, X, monkeypatch, file):
     code, _, err = run("fit", file, *FIT, "--labels", "kinds.txt")
     assert code == 0, err
     assert len(blocks[-1].edges) > 3
-    expected = LogSparseNMF(3, random_state=0).fit(normalize(X))
+    expected = LogSparseNMF(3, random_state=0, **WEIGHTS).fit(normalize(X))
     model = load_model("r/model.npz")
     np.testing.assert_allclose(model.components_, expected.components_, atol=1e-5)
     np.testing.assert_allclose(model.embedding_, expected.embedding_, atol=1e-5)
@@ -136,7 +138,7 @@ def test_small_files_of_large_data(run, X, monkeypatch):
 def test_a_layer_and_logarithms(run, X):
     code, _, err = run("fit", "x.h5ad", *FIT, "--layer", "log", "--scale-features", "log1p", "--no-normalize")
     assert code == 0, err
-    expected = LogSparseNMF(3, random_state=0).fit(sp.csr_array(np.log1p(X)))
+    expected = LogSparseNMF(3, random_state=0, **WEIGHTS).fit(sp.csr_array(np.log1p(X)))
     np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-5)
 
 
@@ -146,7 +148,7 @@ def test_the_raw_counts_names_and_shapes(run, X, tmp_path):
     cells.X = X[:, ::-1].copy()
     cells.write_h5ad("raw.h5ad")
     assert run("fit", "raw.h5ad", *FIT, "--layer", "raw")[0] == 0
-    expected = LogSparseNMF(3, random_state=0).fit(normalize(X))
+    expected = LogSparseNMF(3, random_state=0, **WEIGHTS).fit(normalize(X))
     np.testing.assert_allclose(load_model("r/model.npz").components_, expected.components_, atol=1e-5)
     (tmp_path / "names.txt").write_text("\n".join("uvwxyz"))
     more = ["--features", "names.txt", "--image-shape", "2x3", "--force"]
@@ -170,7 +172,7 @@ def test_the_raw_counts_names_and_shapes(run, X, tmp_path):
 )
 def test_refused_in_a_sentence(run, tmp_path, arguments, sentence):
     (tmp_path / "few.txt").write_text("u\nv\n")
-    code, out, err = run("fit", "x.npy", *FIT, *arguments)
+    code, out, err = run("fit", "x.npy", *PLAIN, *arguments)
     assert (code, out) == (2, "")
     assert sentence in err
     assert not (tmp_path / "r").exists()
@@ -209,16 +211,16 @@ CoordinateDescent.step = counted
 
 def test_a_killed_fit_goes_on(run, tmp_path):
     """After kill -9 the same command ends with the numbers of an undisturbed one; another one is refused."""
-    assert command("fit", "x.npy", *FIT, steps=90).returncode == -signal.SIGKILL
+    assert command("fit", "x.npy", *PLAIN, steps=90).returncode == -signal.SIGKILL
     assert not (tmp_path / "r").exists()
     begun = len(list((tmp_path / "r.checkpoint").glob("*.npz")))
     assert begun >= 2
-    code, _, err = run("fit", "x.npy", *FIT, "--seed", 1)
+    code, _, err = run("fit", "x.npy", *PLAIN, "--seed", 1)
     assert (code, "r.checkpoint holds the checkpoint of another fit, which differs in " in err) == (2, True)
-    code, _, err = run("fit", "x.npy", *FIT)
+    code, _, err = run("fit", "x.npy", *PLAIN)
     assert code == 0, err
     assert not (tmp_path / "r.checkpoint").exists()
-    assert run("fit", "x.npy", *FIT[:-1], "s")[0] == 0
+    assert run("fit", "x.npy", *PLAIN[:-1], "s")[0] == 0
     for file in ("history.csv", "codes.csv", "parts.csv"):
         ours, theirs = (
             pandas.read_csv(tmp_path / name / file).drop(columns="seconds", errors="ignore") for name in "rs"
@@ -259,8 +261,8 @@ def scheduler(tmp_path):
 def test_on_a_scheduler(run, X, scheduler):
     """Other processes read the file and fit; results come here in the format of the input."""
     for file in ("x.zarr", "x.npy"):
-        options = {"alpha": 0.01, "beta": 0.0, "max_iter": 9}
-        words = ("--scheduler", scheduler, "--alpha", 0.01, "--beta", 0, "--max-iter", 9, "--force")
+        options = {**WEIGHTS, "max_iter": 9}
+        words = ("--scheduler", scheduler, "--solver", "mu", "--max-iter", 9, "--force")
         code, _, err = run("fit", file, *FIT, *words)
         assert code == 0, err
         expected = LogSparseNMF(3, random_state=0, solver="mu", **options).fit(normalize(X))

@@ -43,7 +43,6 @@ def test_what_the_command_line_needs_is_not_needed():
         import sys
         sys.modules |= dict.fromkeys(["typer", "rich", "jinja2", "matplotlib", "pyarrow"])
         from lognmf import load_data
-from lognmf.io import DataWarning
         print(load_data("digits").X.shape)
     """
     ran = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)

@@ -40,7 +40,7 @@ def cluster(
     layer: options.Layer = None,
     transpose: options.Transpose = False,
     scale_features: options.ScaleFeatures = None,
-    normalize: options.Scale = True,
+    no_normalize: options.NoNormalize = False,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     memory: options.Memory = None,
@@ -82,8 +82,9 @@ def cluster(
                 clusterer.fit(data.X)
             fitted = _of_all_samples(clusterer, data.X) if kind else clusterer.model_
         with worded(OSError), console.status("drawing and writing"):
-            names = ("seed", "normalize", "scale_features", "labels", "index")
+            names = ("seed", "scale_features", "labels", "index")
             settings: dict[str, Any] = {name: context.params[name] for name in names}
+            settings["normalize"] = not no_normalize
             settings |= {"clusterer": clusterer.get_params(deep=False), "image_shape": data.image_shape}
             settings["clusters"] = clusterer.n_clusters_
             if clusters == "auto":

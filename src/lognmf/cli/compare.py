@@ -51,7 +51,7 @@ def compare(
     layer: options.Layer = None,
     transpose: options.Transpose = False,
     scale_features: options.ScaleFeatures = None,
-    normalize: options.Scale = True,
+    no_normalize: options.NoNormalize = False,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     out: Annotated[Path | None, options.out_folder("DATA-compare")] = None,
@@ -102,11 +102,11 @@ def compare(
                     msg = f"No model could be fitted. {failed[0].model}: {failed[0].error}"
                     raise ValueError(msg)
         with worded(OSError), console.status("drawing and writing"):
-            asked = settings | {"image_shape": data.image_shape}
-            asked |= {name: context.params[name] for name in ("normalize", "scale_features", "labels")}
+            more = {"normalize": not no_normalize, "scale_features": scale_features, "labels": labels}
+            more["image_shape"] = data.image_shape
             call = context.obj
             done = results.Comparison(
-                data, rows, models_shown.fitted, asked, source, call.command, seconds=call.seconds
+                data, rows, models_shown.fitted, settings | more, source, call.command, seconds=call.seconds
             )
             results.write_comparison(folder, done, force=force)
     Console().print(screen.ranking(rows))

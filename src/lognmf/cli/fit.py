@@ -87,10 +87,9 @@ def fit(
             "which gives exact zeros.",
         ),
     ] = None,
-    unit_components: Annotated[
-        bool | None,
-        option("Model", "--unit-components/--free-components", help="Parts of unit norm, or of any norm."),
-    ] = None,
+    free_components: Annotated[
+        bool, option("Model", "--free-components", help="Parts of any norm instead of unit norm.")
+    ] = False,
     max_iter: options.MaxIter = None,
     tol: Annotated[
         float | None, option("Fit", help="Stop when the relative decrease per iteration is below this.")
@@ -111,7 +110,7 @@ def fit(
     layer: options.Layer = None,
     transpose: options.Transpose = False,
     scale_features: options.ScaleFeatures = None,
-    normalize: options.Scale = True,
+    no_normalize: options.NoNormalize = False,
     image_shape: options.ImageShape = None,
     resize: options.Resize = None,
     memory: options.Memory = None,
@@ -146,7 +145,7 @@ def fit(
             ks = _numbers(components)
             given = {name: context.params.get(name) for name in _PARAMETERS}
             given = {name: value for name, value in given.items() if value is not None}
-            given["random_state"] = seed
+            given |= {"random_state": seed} | ({"unit_components": False} if free_components else {})
             estimator, tuned = _estimator(model.lower(), given | {"n_components": ks[0]}), None
             grid = _grid(estimator, model.lower(), given) if tune else None
             folder = results.check_folder(out or options.default_folder(file, model.lower()), force=force)
@@ -155,8 +154,9 @@ def fit(
                 option_given = "--tune" if tune else f"-k {components}" if len(ks) > 1 else f"--model {model}"
                 raise needs_memory(option_given, file)
             data, source, preparation, kind = large or load(file, context.params)
-            names = ("normalize", "labels", "index", "scale_features")
+            names = ("labels", "index", "scale_features")
             settings = {"model": model.lower(), "seed": seed, "image_shape": data.image_shape}
+            settings["normalize"] = not no_normalize
             settings |= {name: context.params[name] for name in names}
             checkpoint = folder.with_name(f"{folder.name}.checkpoint")
             with explained(file, data, [estimator]), screen.progress(console):

@@ -65,7 +65,7 @@ ScaleFeatures = Annotated[
     str | None,
     option("Data", metavar="HOW", help=f"Scale the features first: {', '.join(SCALINGS)}."),
 ]
-Scale = Annotated[bool, option("Data", "--normalize/--no-normalize", help="Scale samples to unit norm.")]
+NoNormalize = Annotated[bool, option("Data", "--no-normalize", help="Do not scale the samples to unit norm.")]
 ImageShape = Annotated[
     str | None, option("Data", metavar="HxW", help="Height and width, if the samples are images.")
 ]
@@ -145,11 +145,12 @@ OPTIONS = {
     "n_neighbors": "--neighbors",
     "n_init": "--restarts",
     "random_state": "--seed",
+    "unit_components": "--free-components",
 }
 """Options whose names differ from those of the parameters."""
 
 TRANSLATED = frozenset(OPTIONS) | {
-    "alpha", "beta", "gamma", "lam", "penalty", "loss", "row_norm", "init", "solver", "unit_components",
+    "alpha", "beta", "gamma", "lam", "penalty", "loss", "row_norm", "init", "solver",
     "max_iter", "tol", "models", "scale_features", "seeds", "resize", "image_shape", "preset", "datasets",
     "executor", "jobs", "what", "device",
 }  # fmt: skip
@@ -234,7 +235,7 @@ def typed(context: Any) -> dict[str, list[str]]:
         if parameter.param_type_name == "argument":
             words[name] = [str(value)]
         elif isinstance(value, bool):
-            words[name] = [(parameter.opts if value else parameter.secondary_opts)[0]]
+            words[name] = [(parameter.opts if value else parameter.secondary_opts)[0]]  # --x or --no-x
         else:
             words[name] = [min(parameter.opts, key=len), str(value)]
     return words

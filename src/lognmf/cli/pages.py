@@ -419,7 +419,7 @@ def _relative_errors(shown: Shown) -> np.ndarray:
 _OF_NEW = ("transpose", "features", "layer", "resize")
 """Options that say how to read new samples as well."""
 
-_OF_DATA = ("file", *_OF_NEW, "labels", "index", "scale_features", "normalize", "image_shape")
+_OF_DATA = ("file", *_OF_NEW, "labels", "index", "scale_features", "no_normalize", "image_shape")
 """Options that say how to read and scale the data."""
 
 _CHOSEN = ("components", "out", "force", "tune")

@@ -60,7 +60,7 @@ def load(file: str, params: Mapping[str, Any]) -> Loaded:
         raise ValueError(sentence)
     with explained(file, data):
         scales = {} if how is None else SCALINGS[how](X)
-        preparation = Preparation(data.feature_names, **scales, unit=params["normalize"])
+        preparation = Preparation(data.feature_names, **scales, unit=not params["no_normalize"])
         scaled = replace(data, X=preparation(X))
     return Loaded(scaled, _source(file, params["labels"], data), preparation)
 
@@ -315,7 +315,7 @@ def load_in_blocks(file: str, params: Mapping[str, Any], *, always: bool = False
     data = Dataset(source, None, title, title, feature_names=source.feature_names)
     data = io.completed(data, request(params), file)
     scales = {} if how is None else SCALINGS[how](None)
-    preparation = Preparation(data.feature_names, **scales, unit=params["normalize"])
+    preparation = Preparation(data.feature_names, **scales, unit=not params["no_normalize"])
     X = RowBlocks(
         source.shape,
         source.dtype,
