@@ -38,7 +38,7 @@ def test_v_is_an_indicator_and_u_its_parts(rng):
 def test_directions_are_clustered_not_lengths():
     """With the lengths of scikit-learn's SpectralClustering digits are merged: accuracy 0.82."""
     X, y = load_digits(return_X_y=True)
-    V = spectral(normalize(X), 10, np.random.RandomState(0))[1]
+    V = spectral(InMemory(normalize(X)), 10, np.random.RandomState(0))[1]
     assert metrics.clustering_accuracy(y, V.argmax(axis=1)) > 0.88
 
 
@@ -52,7 +52,7 @@ def test_equal_seeds_give_equal_starts(rng, form):
 
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (2, 2), (2, 5), (3, 2), (4, 3), (6, 5), (6, 6)])
 def test_few_samples(rng, n, k):
-    U, V = spectral(rng.random((n, 4)), k, np.random.RandomState(0))
+    U, V = spectral(InMemory(rng.random((n, 4))), k, np.random.RandomState(0))
     assert U.shape == (4, k)
     assert V.shape == (n, k)
     assert np.isfinite(U).all()
@@ -163,7 +163,7 @@ def test_crumbs_have_no_cluster_of_their_own(form, rng):
     strange = np.repeat(np.eye(12)[4:] + 0.01, 7, axis=0) + 1e-4 * rng.random((56, 12))
     Z = np.concatenate([X, strange])
     assert connected_components(knn_graph(Z, 5))[0] > 8
-    labels = spectral(form(Z), 4, np.random.RandomState(0))[1].argmax(axis=1)
+    labels = spectral(InMemory(form(Z)), 4, np.random.RandomState(0))[1].argmax(axis=1)
     assert metrics.clustering_accuracy(groups, labels[: len(X)]) == 1.0
 
 
@@ -301,7 +301,7 @@ class TestEqualSamples:
     def test_a_data_set_given_twice_has_its_clusters(self, rng):
         X = samples(rng, 60, 8)
         once = spectral(InMemory(X), 4, np.random.RandomState(0))[1].argmax(axis=1)
-        twice = spectral(np.tile(X, (2, 1)), 4, np.random.RandomState(0))[1].argmax(axis=1)
+        twice = spectral(InMemory(np.tile(X, (2, 1))), 4, np.random.RandomState(0))[1].argmax(axis=1)
         np.testing.assert_array_equal(twice[:60], twice[60:])
         assert metrics.clustering_accuracy(once, twice[:60]) > 0.9
 
@@ -323,7 +323,7 @@ def test_many_samples_on_a_gpu(rng, monkeypatch):
     X, groups = unequal(rng)
     labels = module.spectral_clusters(torch.as_tensor(X), 4, np.random.RandomState(0), knn_graph(X, 5))
     assert metrics.clustering_accuracy(groups, labels) == 1.0
-    U, V = spectral(torch.as_tensor(X), 4, np.random.RandomState(0), knn_graph(X, 5))
+    U, V = spectral(InMemory(torch.as_tensor(X)), 4, np.random.RandomState(0), knn_graph(X, 5))
     assert (U > 0).all()
     assert metrics.clustering_accuracy(groups, V.argmax(axis=1)) == 1.0
 
