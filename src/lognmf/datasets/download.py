@@ -48,14 +48,14 @@ def download(file: File, home: Path) -> Path:
     except requests.RequestException as error:
         msg = (
             f"{name} could not be downloaded from {file.url} ({_reason(error)}). Check your connection "
-            "(a proxy is taken from https_proxy) and try again: what has arrived is kept. Or put the file "
+            "(a proxy is taken from https_proxy) and try again: the download continues where it stopped. Or put the file "
             f"at {target} yourself."
         )
         raise ConnectionError(msg) from error
 
 
 def _resume(file: File, url: str, output_file: str, _: object) -> None:
-    """Download as pooch asks for it, with what has arrived kept next to the target, in NAME.part."""
+    """Download as pooch asks for it, and keep what has arrived next to the target, in NAME.part."""
     part = Path(output_file).with_name(f"{Path(file.path).name}.part")
     with _claimed(part) as own, requests.Session() as session:
         for attempt in range(1, _ATTEMPTS + 1):

@@ -20,7 +20,7 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pbm", ".pnm", ".bmp", ".gi
 """How the names of pictures end."""
 
 _WIDE_MODES = ("I", "I;16", "I;16B", "I;16L", "F")
-"""Pillow's modes with more than 8 bits per pixel: kept as they are, as 8-bit grey would truncate them."""
+"""Pillow's modes with more than 8 bits per pixel: not converted, because 8-bit grey would truncate them."""
 
 
 def load_folder(path: str | os.PathLike[str], *, resize: tuple[int, int] | None = None) -> Dataset:

@@ -1,4 +1,4 @@
-"""Where data sets lie, and archives unpacked there."""
+"""Finds the files of data sets, and unpacks archives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folders(data_home: Folder = None) -> Iterator[Path]:
 
 
 def cache() -> Path | None:
-    """The folder that LOGNMF_CACHE names, or the system's usual one; None if only pooch would know that."""
+    """The folder that LOGNMF_CACHE names, or the system's usual one; None without pooch."""
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser()
     if find_spec("pooch") is None:

@@ -1,4 +1,4 @@
-"""What a data set is, and which ones have names: facts known before any file is opened."""
+"""Data sets, and the registry of those that have names; reading it opens no data file."""
 
 from __future__ import annotations
 

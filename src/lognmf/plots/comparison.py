@@ -18,7 +18,7 @@ _SCORES = {"accuracy": "#1f4e6b", "NMI": "#4f8fb3", "purity": "#80868f"}
 
 
 def comparison(rows: Sequence[Any]) -> Figure:
-    """How well models did, next to the time they took; failed ones are named below.
+    """Scores of several models next to their times; failed ones are named below.
 
     Parameters
     ----------

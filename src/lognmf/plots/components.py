@@ -27,7 +27,7 @@ TITLES = {
 
 
 def components(rows: Sequence[Mapping[str, Any]], best: int, by: str = "held_out") -> Figure:
-    """What speaks for each number of components, with the recommended one marked.
+    """The evidence for each number of components, with the recommended one marked.
 
     Parameters
     ----------
