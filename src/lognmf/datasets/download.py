@@ -48,8 +48,8 @@ def download(file: File, home: Path) -> Path:
     except requests.RequestException as error:
         msg = (
             f"{name} could not be downloaded from {file.url} ({_reason(error)}). Check your connection "
-            "(a proxy is taken from https_proxy) and try again: the download continues where it stopped. Or put the file "
-            f"at {target} yourself."
+            "(a proxy is taken from https_proxy) and try again: the download continues where it stopped. "
+            f"Or put the file at {target} yourself."
         )
         raise ConnectionError(msg) from error
 
