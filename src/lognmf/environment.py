@@ -15,8 +15,8 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: _version(name) for name in _PACKAGES}
 
 
-def code_version() -> str:
-    """The version of lognmf, for results that are stored."""
+def package_version() -> str:
+    """The version of lognmf: stored results of other versions are not used."""
     return _version("lognmf")
 
 

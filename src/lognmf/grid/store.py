@@ -9,12 +9,12 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lognmf.environment import package_version
 from lognmf.progress import warn
 
 _TABLES = """
@@ -105,14 +105,6 @@ def stored_entries(path: Path) -> int:
     """Number of entries in a store, of whatever version."""
     with opened(path) as file:
         return int(file.execute("SELECT count(*) FROM entries").fetchone()[0])
-
-
-def package_version() -> str:
-    """The version of lognmf; its entries of a store count, those of other versions do not."""
-    try:
-        return metadata.version("lognmf")
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def _packed(arrays: Mapping[str, np.ndarray]) -> bytes | None:

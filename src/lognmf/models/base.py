@@ -33,7 +33,7 @@ from lognmf.core.rule import State
 from lognmf.core.solvers import SOLVERS, encode
 from lognmf.core.terms import LOSSES
 from lognmf.core.threads import threads_for
-from lognmf.environment import code_version
+from lognmf.environment import package_version
 from lognmf.graph import Graphs
 from lognmf.models.blocks import CALLBACKS, check_data, given_codes, refuses_blocks
 from lognmf.models.engine import Fit, draw
@@ -738,7 +738,7 @@ def call_of(model: FactorModel, data: Any, given: Mapping[str, Any]) -> dict[str
     """What tells a call of `fit` from others, for its checkpoint; the data are read once."""
     parameters = {name: value for name, value in model.get_params().items() if name != "verbose"}
     digest = data.map_rows(_digest, np.arange(data.shape[0]))[1][0]
-    about: dict[str, Any] = {"version": code_version(), "model": type(model).__name__}
+    about: dict[str, Any] = {"version": package_version(), "model": type(model).__name__}
     about |= {f"parameter {name}": plain(value) for name, value in parameters.items()}
     about |= {name: plain(value) for name, value in given.items()}
     return about | {"place": "workers" if data.distributed else "one process", "data": plain(digest)}
