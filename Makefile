@@ -10,10 +10,10 @@ SCOREBOARD := benchmarks/benchopt_nmf
 # deprecations that are not ours.
 LOWEST_PYTHON ?= 3.11
 NEWEST_PYTHON ?= 3.13
-FEW_TESTS ?= $(addprefix tests/,test_public_names.py test_graph.py test_metrics.py test_persistence.py \
-	test_reading.py test_files.py sources report/test_report_page.py models/test_input.py)
+FEW_TESTS ?= $(addprefix tests/,test_public_names.py graph/test_graph.py test_metrics.py test_persistence.py \
+	test_reading.py test_files.py blocks report/test_report_page.py models/test_input.py)
 
-.PHONY: demo test soak mutants check format bench docs docs-serve scoreboard release-check versions clean
+.PHONY: demo test test-numerical soak mutants check format bench docs docs-serve scoreboard release-check versions clean
 
 demo: .venv/.cli  ## a fit and all nine methods on an embedded data set; pages in demo/fit/ and demo/compare/
 	$(BIN)/lognmf fit digits -k 10 --out demo/fit --force
@@ -21,6 +21,10 @@ demo: .venv/.cli  ## a fit and all nine methods on an embedded data set; pages i
 
 test: .venv/.dev .axe/package.json  ## all default tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto
+
+NUMERICAL := tests/core tests/graph tests/models/test_second_opinions.py tests/models/test_spectral_start.py
+test-numerical: .venv/.dev  ## the tests of numbers once more, with the products of another processor and two threads
+	OPENBLAS_CORETYPE=Nehalem OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2 $(BIN)/python -m pytest -q -n auto $(NUMERICAL)
 
 soak: .venv/.dev  ## an hour of random hostile cases; run it again to go on (ARGS="--minutes 10 --seed 1")
 	PYTHONPATH=tests $(BIN)/python -m hostile soak $(ARGS)

@@ -37,10 +37,11 @@ GROUPS: dict[str, tuple[str, str]] = {
     ),
     "cd": (
         "core/solvers/coordinate",
-        "core/test_coordinate core/test_escapes core/test_solvers core/test_tensors",
+        "core/test_coordinate core/test_escapes core/test_solvers core/test_rowwise "
+        "core/test_torch_coordinate",
     ),
     "loop": ("core/loop core/problem core/rule", "core/test_loop core/test_problem core/test_rules"),
-    "graph": ("graph", "test_graph"),
+    "graph": ("graph", "graph"),
     "starts": (
         "core/starts models/starts",
         "core/test_starts models/test_kmeans_start models/test_spectral_start "
@@ -51,9 +52,7 @@ GROUPS: dict[str, tuple[str, str]] = {
 }
 """Sources (below src/lognmf) and their own tests (below tests): files and folders."""
 
-WIDER = (
-    "core models clustering grid test_graph test_metrics test_norms test_extending test_comparison hostile"
-)
+WIDER = "core models clustering grid graph test_metrics test_norms test_extending test_comparison hostile"
 """What is asked where a group's own tests notice nothing."""
 
 FAMILIES = [

@@ -510,21 +510,6 @@ def run(program):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_without_numba_it_is_refused_in_a_sentence():
-    words = run("""
-        import sys
-        sys.modules["numba"] = None
-        import numpy as np
-        from lognmf import LogSparseNMF
-        try:
-            LogSparseNMF(2, solver="cd").fit(np.ones((12, 8)))
-        except ValueError as error:
-            print(error)
-        LogSparseNMF(2, solver="mu", init="random", graph=None).fit(np.random.default_rng(0).random((12, 8)))
-    """)
-    assert words == 'solver="cd" needs numba: run pip install numba, or use solver="mu".\n'
-
-
 def test_numba_is_loaded_late():
     run("import sys, lognmf, lognmf.models, lognmf.core.solvers; assert 'numba' not in sys.modules")
 

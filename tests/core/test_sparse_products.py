@@ -88,7 +88,7 @@ def test_small_data_have_no_copy(monkeypatch):
 def test_the_start_is_the_same(shape, threads):
     X, *_ = draw(*shape, 0.2)
     with threads_for(X, 3):
-        U, V = nndsvda(X, 3, np.random.RandomState(0))
-    dense = nndsvda(X.toarray(), 3, np.random.RandomState(0))
+        U, V = nndsvda(InMemory(X), 3, np.random.RandomState(0))
+    dense = nndsvda(InMemory(X.toarray()), 3, np.random.RandomState(0))
     np.testing.assert_allclose(U, dense[0], atol=1e-8)
     np.testing.assert_allclose(V, dense[1], atol=1e-8)

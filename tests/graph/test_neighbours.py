@@ -1,4 +1,4 @@
-"""Nearest neighbours; tests/test_graph.py has the neighbours within a data set."""
+"""Nearest neighbours; test_graph.py has the neighbours within a data set."""
 
 import numpy as np
 import pytest

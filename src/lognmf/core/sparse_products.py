@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,7 +39,7 @@ def times(M: sp.csr_array, F: np.ndarray) -> np.ndarray:
 def is_large(M: sp.csr_array, F: np.ndarray) -> bool:
     """Whether our loops multiply these two, or their transposes, faster than SciPy."""
     floats = M.dtype == F.dtype and M.dtype in (np.float32, np.float64)
-    return floats and M.format == "csr" and M.nnz >= LARGE and _loop() is not None
+    return floats and M.format == "csr" and M.nnz >= LARGE
 
 
 class Block(NamedTuple):
@@ -58,12 +57,14 @@ class Blocks(NamedTuple):
 
     def times(self, F: np.ndarray) -> np.ndarray:
         """The sum of every block's ``M @ F[rows]``; its rows are shared out by their entries."""
-        count, F, loop = len(self.ends) - 1, np.ascontiguousarray(F), _loop()
+        from lognmf.core.compiling import add_product  # numba takes a while to import
+
+        count, F = len(self.ends) - 1, np.ascontiguousarray(F)
         out = np.zeros((count, F.shape[1]), dtype=F.dtype)
 
         def fill(part: slice) -> None:
             for rows, M in self.parts:
-                loop(M.data, M.indices, M.indptr, F[rows], out, part.start, part.stop)
+                add_product(M.data, M.indices, M.indptr, F[rows], out, part.start, part.stop)
 
         split(fill, count, SLOWER * float(self.ends[-1]) * F.shape[1], ends=self.ends)
         return out
@@ -103,13 +104,3 @@ def _memory() -> float:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not on this system
         return np.inf
-
-
-@functools.cache
-def _loop() -> Any:
-    """``out[low:high] += (M @ F)[low:high]``, compiled; None without numba."""
-    if find_spec("numba") is None:
-        return None
-    from lognmf.core.compiled_products import add_product
-
-    return add_product

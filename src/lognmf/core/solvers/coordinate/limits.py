@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from types import FunctionType
 
 import numpy as np
@@ -47,8 +46,6 @@ def refuses(problem: Problem) -> str | None:
 
 def _refuses_data(data: Data) -> str | None:
     """Why coordinate descent cannot take the data; None if it can."""
-    if find_spec("numba") is None:
-        return 'solver="cd" needs numba: run pip install numba, or use solver="mu".'
     if data.device is not None:
         return (
             'solver="cd" computes on workers with NumPy: leave device out of on_workers, or use solver="mu".'
