@@ -75,9 +75,9 @@ def in_blocks(X: Any, *, rows: int | None = None, key: str | None = None) -> Row
 def on_workers(X: Any, *, client: Any = None, device: str | None = None) -> WorkerBlocks:
     """Samples whose blocks, and the codes of their samples, lie on the workers of a Dask cluster.
 
-    NMF, GNMF, LS-NMF, RLS-NMF and WNMF take the result as ``X``, with multiplicative updates. No array of n
-    rows comes to this process: ``embedding_`` is a Dask array. Blocks of a worker that dies are read and
-    computed again.
+    NMF, GNMF, LS-NMF, RLS-NMF and WNMF take the result as ``X``. Of every sample only its norm comes to this
+    process, and ``embedding_`` is a Dask array. Both solvers work there; coordinate descent needs blocks
+    that NumPy computes with, and takes no graph. Blocks of a worker that dies are read and computed again.
 
     Parameters
     ----------
