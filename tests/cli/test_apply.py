@@ -232,6 +232,15 @@ def test_refused_in_a_sentence(run, case):
     assert sentence in err
 
 
+def test_logarithms_of_negative_values_are_refused(run, frame):
+    """Once they became missing entries, which some models take without a word."""
+    given = ["-k", 2, "--model", "ls-nmf", "--lam", 0, "--alpha", 0, "--beta", 0, "--scale-features", "log1p"]
+    assert run("fit", "old.csv", *given, "--out", "r")[0] == 0
+    (frame - 5).to_csv("low.csv", index=False)
+    code, _, err = run("transform", "r", "low.csv")
+    assert (code, "low.csv has negative values in columns 'a'" in err) == (2, True)
+
+
 def test_damaged_preparations_are_refused(run, tmp_path):
     assert run("fit", "old.csv", "-k", 2, "--model", "nmf", "--out", "r")[0] == 0
     (tmp_path / "r" / "preparation.npz").write_bytes(b"nothing")

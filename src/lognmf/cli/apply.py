@@ -124,12 +124,13 @@ def _prepared(results: Path, file: str, context: typer.Context) -> tuple[Any, An
     if X.shape[1] != model.n_features_in_:
         msg = f"{file} has {X.shape[1]} features, but the model has {model.n_features_in_}."
         raise ValueError(msg)
-    X = preparation(X)
     values = X.data if hasattr(X, "indices") else X
-    if not model.spec.signed and (values < 0).any():
+    lifted = preparation.shift is not None  # to 0 at least
+    if (preparation.log or not model.spec.signed) and not lifted and (values < 0).any():
         names = data.feature_names if preparation.feature_names is None else preparation.feature_names
         msg = f"{file} has negative values in {negative_columns(X, names)}: the model takes none."
         raise ValueError(msg)
+    X = preparation(X)
     return model, X, data.sample_names
 
 
