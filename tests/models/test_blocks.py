@@ -1,6 +1,8 @@
 """A fit over blocks of rows is the fit in memory."""
 
+import gc
 import itertools
+import tracemalloc
 from importlib.util import find_spec
 
 import numpy as np
@@ -10,6 +12,8 @@ import scipy.sparse as sp
 from lognmf import MODELS, choose_components, in_blocks, knn_graph
 from lognmf.blocks import RowBlocks
 from lognmf.blocks.disk import OnDisk
+from lognmf.core import sparse_products, starts
+from lognmf.models import validation
 from lognmf.models.blocks import check_data
 from problems import make, peak_numbers, samples, start, weights
 
@@ -292,3 +296,52 @@ def test_small_arrays_are_read_into_memory(X):
         MODELS["LS-NMF"](k, init="spectral", random_state=0, max_iter=20).fit(Y) for Y in (array, X)
     )
     same(ours, memory, 0)
+
+
+def test_blocks_are_checked_once(X, monkeypatch):
+    """Every later read is as cheap as the source's own."""
+    checks, check = [], validation.check_array
+    monkeypatch.setattr(
+        validation, "check_array", lambda *args, **more: (checks.append(1), check(*args, **more))[1]
+    )
+    options = {"init": "nndsvda", "max_iter": 20, "graph": None, "alpha": 0.1, "beta": 0.0, "random_state": 0}
+    MODELS["LS-NMF"](k, **options).fit(in_blocks(X, rows=10))
+    assert len(checks) == 4
+
+
+@pytest.mark.parametrize("place", ["memory", "blocks"])
+def test_a_start_of_ones_own(place, X, monkeypatch):
+    """It is one function of the data, wherever they are, and one line in a dict; U has the unit of X."""
+
+    def of_means(data, k, rng):
+        ones = np.ones((data.shape[0], 1, k))
+        return data.t_times(ones)[:, 0, :] / data.shape[0] + 0.01 * rng.random((data.shape[1], k)), ones[
+            :, 0, :
+        ]
+
+    monkeypatch.setitem(starts.STARTS, "means", starts.Start(of_means, (1.0, 0.0)))
+    model = MODELS["NMF"](k, init="means", max_iter=0, random_state=0)
+    np.testing.assert_allclose(
+        model.fit(X if place == "memory" else in_blocks(X, rows=15)).components_.mean(axis=0),
+        X.mean(axis=0) + 0.005,
+        atol=0.006,
+    )
+
+
+def test_no_second_copy_of_sparse_data_is_kept(monkeypatch):
+    """A robust model holds its samples for `outliers`, but not the transposed copy that its fit has used."""
+    for size in ("LARGE", "LEAST_BYTES"):
+        monkeypatch.setattr(sparse_products, size, 1000)
+    X = sp.random_array((3000, 400), density=0.1, rng=np.random.default_rng(0), format="csr")
+    X = sp.csr_array(X / sp.linalg.norm(X, axis=1)[:, None])
+    options = {"alpha": 0.1, "beta": 0.0, "gamma": 1.0, "init": "scaled", "random_state": 0, "max_iter": 2}
+    first = MODELS["RLS-NMF"](2, solver="mu", scale=1.0, **options).fit(X)  # all code is loaded
+    tracemalloc.start()
+    try:
+        model = MODELS["RLS-NMF"](2, solver="mu", scale=1.0, **options).fit(X)
+        gc.collect()
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert model.n_iter_ == first.n_iter_ == 2
+    assert kept < 0.5 * (X.data.nbytes + X.indices.nbytes)
