@@ -1,6 +1,7 @@
 """The unit of the data: what is fitted does not depend on the units of X."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -167,3 +168,17 @@ def test_a_mask_of_sparse_samples_next_to_zero(name, rng):
     assert 0 < model.scale_ < 1e-309
     assert np.isfinite(model.embedding_).all()
     assert np.isfinite(model.components_).all()
+
+
+def test_with_the_divergence_counts_decide():
+    """The share of squares says nothing of a fit of counts."""
+    X = np.ones((40, 6))
+    X[:4] *= 5  # 4 of 40 samples have 74 % of the squares, and 36 % of the counts
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        LogSparseNMF(2, loss="kullback-leibler", alpha=0, beta=0).fit(X)
+    with pytest.warns(UserWarning, match="The norms of the samples differ by much: 4 of 40 samples have 74%"):
+        LogSparseNMF(2, alpha=0, beta=0).fit(X)
+    X[:4] *= 4
+    with pytest.warns(UserWarning, match="The sums of the samples differ by much: 4 of 40 samples have 69%"):
+        LogSparseNMF(2, loss="kullback-leibler", alpha=0, beta=0).fit(X)

@@ -8,11 +8,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 import scipy.sparse as sp
 
 from lognmf.core.arrays import Array
-from lognmf.core.data import Data
+from lognmf.core.data import Data, InMemory
 from lognmf.core.problem import Problem
 from lognmf.core.terms import LOSSES, PENALTIES, DataFit, graph_penalty, unless_zero
 from lognmf.models.base import SOLVER_CHOICES, Auto, Graph, Init, Loss, PenaltyName, Seed, Solver, TermsModel
-from lognmf.models.scale import uneven_norms
+from lognmf.models.scale import uneven_norms, uneven_sums
 from lognmf.models.weights import SPARSITY, check_sparsity
 
 
@@ -192,7 +192,11 @@ class LogSparseNMF(TermsModel):
         check_sparsity(self)
 
     def _remark(self, data: Data) -> str | None:
-        return uneven_norms(data) if isinstance(self.scale, str) else None
+        if not isinstance(self.scale, str):
+            return None
+        if self.loss != "kullback-leibler":
+            return uneven_norms(data)
+        return uneven_sums(data) if isinstance(data, InMemory) else None
 
     def _problem(self, data: Data, W: sp.csr_array | None, weights: Mapping[str, Array]) -> Problem:
         return regularised(data, LOSSES[self.loss](data), W=W, penalty=self.penalty, **weights)

@@ -1,4 +1,4 @@
-"""Weights of many samples, chosen by fits of some of them in memory: fits of all would take too long."""
+"""Weights of data in blocks, chosen by fits of some samples in memory: fits of all would take too long."""
 
 from __future__ import annotations
 
@@ -19,12 +19,9 @@ SEED = 0
 FEWEST, PER_COMPONENT = 1000, 50
 """Samples needed, and for each component; where memory has no room for so many, weights are chosen by all."""
 
-MANY = 2
-"""Samples in memory are all used up to this multiple of the number needed."""
-
 
 def sampled_weights(model: Any, data: Data, unit: float) -> dict[str, list[float]]:
-    """The weights that are "auto", where ``data`` have many samples; else none."""
+    """The weights that are "auto", where ``data`` have many more samples than a block; else none."""
     auto = model.auto_weights()
     index = _some(model, data) if auto else None
     if index is None:
@@ -35,17 +32,11 @@ def sampled_weights(model: Any, data: Data, unit: float) -> dict[str, list[float
 
 
 def _some(model: Any, data: Any) -> np.ndarray | None:
-    """Random samples, in their order; None where all are to be used."""
-    if not isinstance(model.graph, str | None):
+    """Random samples that fit into a block, in their order; None where all are to be used."""
+    if isinstance(data, InMemory) or not isinstance(model.graph, str | None):
         return None
-    n, needed = data.shape[0], max(FEWEST, PER_COMPONENT * model.n_components)
-    if isinstance(data, InMemory):
-        count = 2 * needed
-        if n <= MANY * count:
-            return None
-        return np.sort(np.random.default_rng(SEED).choice(n, count, replace=False))
-    count = sample_size(data.edges, data.shape[1], data.pattern.dtype)
-    if count == n or count < needed:
+    n, count = data.shape[0], sample_size(data.edges, data.shape[1], data.pattern.dtype)
+    if count == n or count < max(FEWEST, PER_COMPONENT * model.n_components):
         return None
     return np.sort(np.random.default_rng(SEED).choice(n, count, replace=False))
 

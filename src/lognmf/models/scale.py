@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lognmf.core.data import Data
+from lognmf.core.arrays import like, to_numpy
+from lognmf.core.data import Data, InMemory
 from lognmf.parameters import check_positive
 
 SAME = 1e-12
@@ -15,6 +16,9 @@ SAME = 1e-12
 
 FEW, MOST = 0.1, 0.5
 """Norms differ by much where this share of the samples has more than that share of all squares."""
+
+DECIDE = ", so the fit describes mostly these"
+"""What becomes of such samples, where nothing is done about them."""
 
 
 def check_scale(scale: Any) -> None:
@@ -38,16 +42,27 @@ def unit_of(data: Data, share: np.ndarray | None = None) -> float:
     return 1.0 if unit == 0 or abs(unit - 1) < SAME else unit
 
 
-def uneven_norms(data: Data, so: str = ", so the fit describes mostly these") -> str | None:
-    """Sentences where a few samples decide the fit, with what becomes of it; None if the norms are alike."""
-    squares = data.facts.squares
-    few, shares = math.ceil(FEW * len(squares)), squares / (squares.sum() or 1.0)
+def uneven_norms(data: Data, so: str = "") -> str | None:
+    """Sentences where a few samples decide a fit of squares; None if the norms are alike."""
+    advice = "lognmf.normalize(X) gives every sample the same norm."
+    return _uneven(data.facts.squares, ("norms", "the sum of squares of X"), so or DECIDE, advice)
+
+
+def uneven_sums(data: InMemory) -> str | None:
+    """Sentences where a few samples decide a fit of counts; None if the sums are alike."""
+    sums = to_numpy(data.times(like(np.ones((data.shape[1], 1, 1)), data.pattern)))[:, 0, 0]
+    advice = "X / X.sum(axis=1, keepdims=True) gives every sample the same sum."
+    return _uneven(sums.astype(float), ("sums", "the sum of X"), DECIDE, advice)
+
+
+def _uneven(amounts: np.ndarray, words: tuple[str, str], so: str, advice: str) -> str | None:
+    few, shares = math.ceil(FEW * len(amounts)), amounts / (amounts.sum() or 1.0)
     order = np.argsort(shares)[::-1]
     first, share = shares[order[0]], shares[order[:few]].sum()
     if few < 2 or share <= MOST:
         return None
     alone = f", and sample {order[0]} has {first:.0%}" if first > share / 2 else ""
     return (
-        f"The norms of the samples differ by much: {few} of {len(squares)} samples have {share:.0%} of the "
-        f"sum of squares of X{alone}{so}. lognmf.normalize(X) gives every sample the same norm."
+        f"The {words[0]} of the samples differ by much: {few} of {len(amounts)} samples have {share:.0%} of "
+        f"{words[1]}{alone}{so}. {advice}"
     )

@@ -44,12 +44,12 @@ TRIALS, LESS, AFTER_FALL = 4, 0.8, 0.4
 """Converged fits until one keeps its promises, after which the weight is 0; the largest factor of the weight
 where the error is too large, over the number of trials; and the factor where a part has been given up."""
 
-LEAST, FEWEST = 0.1, 0.06
-"""Every part explains at least the first share of what it explains without the weights, and has at least the
-second share of its features."""
+LEAST, MARGIN = 0.1, 1.5
+"""Every part explains at least this share of what it explains without the weights; and on the path more by
+this factor, as some of it is lost on the way to a minimum."""
 
-MARGIN = 1.5
-"""On the path it has more by this factor: some of it is lost on the way to a minimum."""
+FEWEST = 8
+"""Every part has so many features, or half of those that it has without the weights."""
 
 LARGE = 0.1
 """A part has the features with more than this share of its largest entry."""
@@ -224,9 +224,8 @@ class _Search:
         data_term = found.data_term
         explained = self.explained - (data_term - self.data_term)
         pays = found.solution.objective - data_term <= PAYS * explained
-        for size, least in ((_energy, LEAST), (_features, FEWEST)):
-            pays = pays & np.all(size(found.state) >= margin * least * size(self.plain), axis=1)
-        return pays
+        pays = pays & np.all(_energy(found.state) >= margin * LEAST * _energy(self.plain), axis=1)
+        return pays & np.all(_features(found.state) >= np.minimum(FEWEST, _features(self.plain) / 2), axis=1)
 
     def _gains(self, state: State) -> np.ndarray:
         """Whether a factor that is to be sparse has more zeros than in the plain fit, (B,)."""
