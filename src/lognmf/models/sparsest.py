@@ -49,7 +49,7 @@ LEAST, MARGIN = 0.1, 1.5
 this factor, as some of it is lost on the way to a minimum."""
 
 FEWEST = 8
-"""Every part has so many features, or half of those that it has without the weights."""
+"""Every part has so many features, or a quarter of those that it has without the weights."""
 
 LARGE = 0.1
 """A part has the features with more than this share of its largest entry."""
@@ -225,7 +225,7 @@ class _Search:
         explained = self.explained - (data_term - self.data_term)
         pays = found.solution.objective - data_term <= PAYS * explained
         pays = pays & np.all(_energy(found.state) >= margin * LEAST * _energy(self.plain), axis=1)
-        return pays & np.all(_features(found.state) >= np.minimum(FEWEST, _features(self.plain) / 2), axis=1)
+        return pays & np.all(_features(found.state) >= np.minimum(FEWEST, _features(self.plain) / 4), axis=1)
 
     def _gains(self, state: State) -> np.ndarray:
         """Whether a factor that is to be sparse has more zeros than in the plain fit, (B,)."""
