@@ -16,6 +16,7 @@ from sklearn.preprocessing import minmax_scale
 import data
 from clustering import news, percent
 from lognmf import NMFClustering, knn_graph, normalize
+from lognmf.core.data import InMemory
 from lognmf.models.starts import spectral
 
 
@@ -129,7 +130,7 @@ def speed(draws):
     for _ in range(5):
         for one, own in zip(
             (
-                lambda: spectral(X, 20, np.random.RandomState(0), knn_graph(X)),
+                lambda: spectral(InMemory(X), 20, np.random.RandomState(0), knn_graph(X)),
                 lambda: NMFClustering(20, random_state=0).fit(X),
             ),
             seconds,
