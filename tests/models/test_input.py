@@ -197,14 +197,16 @@ DEGENERATE = {
 }
 
 
+WEIGHTS = [{}, dict.fromkeys(("alpha", "beta", "lam"), 0.0), {"lam": 100.0}]
+SETTINGS = [(cls, more) for cls in MODELS.values() for more in WEIGHTS if cls.spec.weights or not more]
+
+
 @pytest.mark.parametrize("case", DEGENERATE)
-@pytest.mark.parametrize("weights", [{}, dict.fromkeys(("alpha", "beta", "lam"), 0.0), {"lam": 100.0}])
-@pytest.mark.parametrize("init", [0, -1])
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("cls", "weights"), SETTINGS)
+@pytest.mark.filterwarnings("ignore:No sparse factors were found")
+@pytest.mark.parametrize(("init", "sparse"), [(0, True), (-1, False)])
 def test_degenerate_data_give_finite_nonnegative_results(cls, case, weights, init, sparse, rng):
-    X = DEGENERATE[case](rng)
-    if sparse and not cls.spec.sparse:
-        return
+    X, sparse = DEGENERATE[case](rng), sparse and cls.spec.sparse
     if sparse:
         X = sp.csr_array(X.astype(X.dtype.newbyteorder("=")))
     else:
