@@ -168,7 +168,7 @@ def test_summary_holds_the_results():
     assert results["reconstruction_err"] == model.reconstruction_err_
     assert results["sparseness_U"] == metrics.hoyer_sparseness(model.components_)
     assert results["sparseness_V"] == metrics.hoyer_sparseness(model.embedding_)
-    assert results["outliers"] == np.count_nonzero(model.outlier_share_)
+    assert results["outliers"] == model.is_outlier_.sum()
     assert results["cluster_sizes"] == [6, 6]
     assert results["accuracy"] == metrics.clustering_accuracy(run.data.y, run.labels)
     assert results["nmi"] == metrics.normalized_mutual_info(run.data.y, run.labels)
