@@ -50,6 +50,7 @@ bench: .venv/.dev  ## speed and memory against their floors, in one run
 	$(BIN)/python benchmarks/grid.py
 	$(BIN)/python benchmarks/scale.py graph text
 	$(BIN)/python benchmarks/products.py sparse transform busy
+	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/blocks.py
 
 # Checks the accessibility of pages; it has a licence of its own (MPL-2.0) and is not part of the package.
