@@ -273,3 +273,14 @@ def test_codes_of_new_samples_are_solved(form, weight, rng):
     assert (np.abs(slope) * V < 1e-6 * size).all()
     assert (V == 0).any()
     assert not V[7].any()
+
+
+@pytest.mark.parametrize("unit", [1e-145, 1e100])
+def test_counts_in_any_unit(unit, rng):
+    X = rng.poisson(2.0, (20, 12)).astype(float)
+    U, V = 0.1 + rng.random((12, 1, 3)), 0.1 + rng.random((20, 1, 3))
+    values = []
+    for c in (1.0, unit):
+        rule = SOLVERS["cd"].of(Problem(InMemory(c * X), KullbackLeibler()))
+        values.append(iterate(rule, rule.start(c * U, V), max_iter=50, tol=0).objective / c)
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-8)

@@ -29,7 +29,8 @@ SWEEPS = 1  # sweeps of a factor in a step
 MOST_STEPS, TOLERANCE = 500, 1e-14  # steps of a code; the share of its objective that the last one gains
 RIDGE = 1e-16  # added to the diagonal of Newton's systems, 8 k times: parts may be the same
 DENSE = 0.5  # matrices in which at least this share of the entries matters are not stored as sparse ones
-EMPTY_FIT = 1e-140  # added to fits y before x / y and x / y² are taken: changes no digit of an ordinary one
+EMPTY_FIT = 1e-100  # this share of x is added to fits y before x / y and x / y² are taken: no digit changes
+LEAST_FIT = 1e-300  # added where x is 0 too
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +309,7 @@ def _slopes(G, x, count, r, last, change, first, y, q, d):
     if first or change != 0.0:
         for j in range(count):
             y[j] += change * G[last, j]
-            inverse = 1.0 / (max(y[j], 0.0) + EMPTY_FIT)
+            inverse = 1.0 / (max(y[j], 0.0) + EMPTY_FIT * x[j] + LEAST_FIT)
             q[j] = x[j] * inverse
             d[j] = q[j] * inverse
             g += q[j] * G[r, j]
@@ -339,7 +340,8 @@ def _moved(G, x, count, r, y, at, g, h, linear, pulled, plain, tiny):
         if gradient >= h * at:
             there = linear
             for j in range(count):
-                there -= x[j] * G[r, j] / (max(y[j] - at * G[r, j], 0.0) + EMPTY_FIT)
+                rest = max(y[j] - at * G[r, j], 0.0) + EMPTY_FIT * x[j] + LEAST_FIT
+                there -= x[j] * G[r, j] / rest
             if there >= 0.0:
                 return 0.0
         new = at * (h * at / (h * at + gradient))
