@@ -22,7 +22,7 @@ _SINGLE_FROM = 4096
 """Samples from which products in single precision come first."""
 
 _PRODUCTS = 1 << 22
-"""Numbers of the products that a thread takes at a time; a quarter of it where there are few samples."""
+"""Numbers of samples and products that a thread takes at a time; a sixteenth of it for a few samples."""
 
 _BLOCK = 1 << 16
 """Numbers per block of differences, so that they stay in a core's cache."""
@@ -96,7 +96,8 @@ def _by_products(
 
     def search(some: slice) -> None:
         queries = points(Y[rows[some]])
-        products = (-2 * queries) @ right.T
+        products = queries @ right.T
+        products *= -2
         products += sizes
         if but_itself:
             products[np.arange(len(queries)), rows[some]] = np.inf
@@ -104,8 +105,7 @@ def _by_products(
         last = best.values[:, -1] + norms
         candidates[some], bound[some] = best.places, last - slack(p, points.dtype, norms, last)
 
-    largest = _PRODUCTS if n >= _SINGLE_FROM else _PRODUCTS // 4
-    in_blocks(search, len(rows), max(16, largest // max(n, p)))
+    in_blocks(search, len(rows), max(16, (_PRODUCTS if n >= _SINGLE_FROM else _PRODUCTS // 16) // (n + p)))
     neighbours, squared = measured(Y, X, rows, candidates)
     bound *= points.unit * points.unit
     if count > k + _SPARE:
