@@ -3,6 +3,7 @@
 import re
 import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ MAY_RISE = ("ONMF", "RMNMF")
 WEIGHTS = (0.0, 0.1, 1e-3, 1.0, 10.0, 1e3, 1e6, 1e12, 1e-12)
 
 PARAMETERS: dict[str, tuple[Any, ...]] = {
-    "solver": tuple(SOLVERS),
+    "solver": (*SOLVERS, "auto"),
     "init": ("random", "scaled", "nndsvda", "nndsvdar", "spectral", "kmeans"),
     "penalty": tuple(PENALTIES),
     "loss": (*(["frobenius"] * 3), *LOSSES),
@@ -33,7 +34,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "beta": (*WEIGHTS, "auto"),
     "lam": WEIGHTS,
     "gamma": (1.0, 0.0, 1e-3, 10.0, 1e6, 1e-9, "auto"),
-    "extra_error": (0.05, 0.0, 1.0),
+    "extra_error": (0.05, 0.0, 0.9),
     "scale": (1.0, "auto", "auto", 1e-3),
     "mu": (0.001, 1.0, 1e-6, 1e3),
     "rho": (1.05, 1.0, 2.0),
@@ -52,6 +53,7 @@ BAD: dict[str, Any] = {
     "beta": (-1.0, float("inf")),
     "lam": (-1e-9, float("nan")),
     "gamma": (-1.0, float("nan")),
+    "extra_error": (1.0, -0.05, float("nan"), None),
     "solver": ("fast", None, 3),
     "init": ("svd", None, 1),
     "penalty": ("l2", None),
@@ -91,7 +93,7 @@ REFUSALS = re.compile(
             r"has no known entry",
             r'"auto" need unit_components=True',
             r"The objective is no longer finite after \d+ iterations: the data, the start or the weights",
-            r"takes no weights: its formulas need every entry",
+            r"takes no weights of entries: its formulas need every entry",
             r'solver="cd" (takes no weighted|takes weighted or missing|works on NumPy arrays)',
         )
     )
@@ -125,8 +127,8 @@ def check(case: Case, folder: Path) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", "The norms of the samples differ by much")
-        warnings.filterwarnings("ignore", "X has features without a known entry")
+        for words in _remarks(case):
+            warnings.filterwarnings("ignore", words)
         try:
             model.fit(X, weights=mask) if mask is not None else model.fit(X)
         except (ValueError, TypeError, FloatingPointError) as error:
@@ -141,6 +143,19 @@ def check(case: Case, folder: Path) -> str:
         MORE[case["also"]](case, model, X, mask, folder)
     _expect(before == (mark(X), None if mask is None else mark(mask)), "the fit changed its input")
     return f"fitted: {case['model']}"
+
+
+def _remarks(case: Case) -> Iterator[str]:
+    """How warnings begin that are right for a case."""
+    yield "The norms of the samples differ by much"
+    yield "X has features without a known entry"
+    if case["graph"] is None:
+        yield "lam=.* has no effect, since graph=None: give a graph, or set"
+    n, p, k = case["n"], case["p"], case["k"]
+    if k > max(n, p):
+        yield f"n_components={k} exceeds the {n} samples and the {p} features of X: use fewer"
+    if "auto" in (case["alpha"], case["beta"]):
+        yield "No sparse factors were found within the error that extra_error allows: alpha = beta = 0"
 
 
 def _beyond_float32(case: Case, model: Any) -> bool:
