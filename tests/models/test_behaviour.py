@@ -342,9 +342,17 @@ class TestMemory:
         )
         model = cls(k, max_iter=12, random_state=0, **options)
         peak = peak_numbers(model, X)
+        if name == "RLS-NMF":  # the samples among which neighbours are sought, at most 1,000
+            peak -= 2 * min(n, 1000) * p
         # The choice of weights keeps the factors of the fit without them.
         assert peak <= (16 if cls.spec.auto else 12) * (n + p) * k
         assert peak < (0.7 if cls.spec.auto else 0.5) * n * p, "no n×p temporary"
+
+    def test_robust_fit_of_many_samples(self, rng):
+        """The samples among which neighbours are sought do not grow with n."""
+        n, p, k = 12000, 80, 2
+        model = MODELS["RLS-NMF"](k, max_iter=12, graph=None, random_state=0)
+        assert peak_numbers(model, rng.random((n, p))) <= 16 * (n + p) * k + 2 * 1000 * p + 400_000
 
 
 def test_close_duplicates_do_not_slow_or_break(cls, rng):

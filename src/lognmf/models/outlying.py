@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import to_numpy
-from lognmf.core.data import InMemory, few_rows
+from lognmf.core.data import BLOCK_NUMBERS, InMemory
 from lognmf.core.rows import here
 from lognmf.core.terms import ROW_NORMS
 from lognmf.core.terms.robust import kept_share
@@ -75,10 +75,11 @@ class Neighbours:
         index = np.arange(n)
         if n > MOST:
             index = np.sort(np.random.default_rng(0).choice(n, MOST, replace=False))
-        some = _rows(data.take_rows(index), slice(None))
+        some = _rows(data if n <= MOST else data.take_rows(index), slice(None))
         spread = np.sqrt(np.maximum(_means(some, 2) - _means(some, 1) ** 2, 0))
         spread = spread + (EVEN * spread.mean() or 1.0)
         found = cls(_divided(some, spread), spread)
+        del some  # at most 1,000 samples, but all of a small set
         return found, found.distances(data if large is None else large, index)
 
     @property
@@ -94,20 +95,23 @@ class Neighbours:
         count = min(NEIGHBOURS, self.samples.shape[0] - (own is not None))
         if count < 1:
             return np.zeros(block.shape[0])
-        grams = _dense(self.samples @ self.samples.T)
-        squares, found = np.diagonal(grams), []
-        for some in few_rows(block.X):
+        squares, found = _squares(self.samples), []
+        n, p = block.shape
+        step = max(16, BLOCK_NUMBERS // (len(squares) + p))
+        for start in range(0, n, step):
+            some = slice(start, min(start + step, n))
             X = _divided(_rows(block, some), self.spread)
             products = _dense(X @ self.samples.T)
-            far = squares - 2 * products
+            far = -2 * products
+            far += squares
             if own is not None:
                 mine = np.flatnonzero((own >= some.start) & (own < some.stop))
                 far[own[mine] - some.start, mine] = np.inf
             near = np.argpartition(far, count - 1, axis=1)[:, :count]
-            means = np.take_along_axis(products, near, axis=1).mean(axis=1)
-            between = grams[near[:, :, None], near[:, None, :]].mean(axis=(1, 2))
-            norms = (X.multiply(X) if sp.issparse(X) else X**2).sum(axis=1)
-            found.append(np.sqrt(np.maximum(np.asarray(norms).ravel() - 2 * means + between, 0)))
+            shares, ends = np.full(near.size, 1 / count), np.arange(0, near.size + 1, count)
+            means = sp.csr_array((shares, near.ravel(), ends), products.shape) @ self.samples
+            inner = np.take_along_axis(products, near, axis=1).mean(axis=1)
+            found.append(np.sqrt(np.maximum(_squares(X) - 2 * inner + _squares(means), 0)))
         return np.concatenate(found)
 
 
@@ -216,9 +220,16 @@ def _divided(X: Any, spread: np.ndarray) -> Any:
     return sp.csr_array(X @ sp.diags_array(1 / spread)) if sp.issparse(X) else X / spread
 
 
+def _squares(X: Any) -> np.ndarray:
+    """Squared norms of the rows, (m,)."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+
+
 def _means(X: Any, power: int) -> np.ndarray:
     """Means of powers of the features, (p,)."""
-    return np.asarray((X.power(power) if sp.issparse(X) else X**power).mean(axis=0)).ravel()
+    if sp.issparse(X):
+        return np.asarray(X.power(power).mean(axis=0)).ravel()
+    return np.einsum("ij,ij->j", X, X) / len(X) if power == 2 else X.mean(axis=0)
 
 
 def _dense(X: Any) -> np.ndarray:
