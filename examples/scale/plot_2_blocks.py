@@ -36,7 +36,7 @@ tracemalloc.stop()
 print(f"X: {size / 1e6:.0f} MB on disk; largest memory of the fit: {peak / 1e6:.0f} MB")
 
 # %%
-# The same fit in memory gives the same numbers.
+# The same fit in memory gives the same parts.
 whole = LogSparseNMF(6, alpha=0.1, beta=0, random_state=0).fit(np.load(path))
 print(f"largest difference of the parts: {abs(model.components_ - whole.components_).max():.1e}")
 folder.cleanup()

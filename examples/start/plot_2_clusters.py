@@ -24,13 +24,14 @@ names = [f"cluster {j}" for j in range(10)]
 plots.samples(X, clusterer.labels_, image_shape=(8, 8), per_class=20, class_names=names, cmap="gray_r")
 
 # %%
-# What was tried? The clusterer compares several clusterings on the graph of nearest neighbours, spectral
-# ones and those of factorisations. It keeps the one with the largest *modularity*: the share of the graph's
-# edges that stay within clusters, minus the share expected by chance. Parts and codes are then fitted to
-# the clusters that won.
+# What was tried? The clusterer makes several clusterings: spectral ones, k-means, linkage. It judges them by
+# their *modularity*, the share of the neighbour graph's edges that stay within clusters minus the share
+# expected by chance, and by their *silhouette*, how much closer samples are to their own cluster than to the
+# next; the silhouette counts only where clusters are far apart. Parts and codes are then fitted to the best.
+print(f"{'candidate':48s} modularity silhouette")
 for row in clusterer.rows_:
     mark = "<- chosen" if row["chosen"] else ""
-    print(f"{row['candidate']:48s} modularity {row['modularity']:.4f} {mark}")
+    print(f"{row['candidate']:48s} {row['modularity']:10.4f} {row['silhouette']:10.4f} {mark}")
 
 # %%
 # How good is it? *Accuracy* is the share of pictures in the right cluster, under the best one-to-one match
