@@ -4,6 +4,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,8 @@ def _with_missing(case: Case, model: Any, X: np.ndarray, rng: np.random.Generato
     how = case["missing"]
     takes = model.spec.takes_missing(model)
     if how == "none" or not (takes or _anything_goes(case)):
+        return X, None
+    if how in ("mask", "weights") and "weights" not in signature(model.fit).parameters:
         return X, None
     lost = rng.random(X.shape) < 0.3
     if how == "mask":

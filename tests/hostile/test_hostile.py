@@ -65,6 +65,8 @@ FOUND = [
     | {"loss": "kullback-leibler", "scale": 0.001},
     {"model": "RMNMF", "n": 8, "k": 2, "graph": "given", "also": "weights of a grid", "seed": 3, "mu": 1.0}
     | {"init": "scaled", "scale": 0.001, "max_iter": 60},
+    {"model": "RLS-NMF", "also": "transform", "beta": 0.1, "gamma": 0.0, "max_iter": 20},
+    {"model": "LS-NMF", "p": 2, "k": 2, "decade": 100, "init": "scaled", "alpha": "auto"},
 ]
 
 

@@ -182,7 +182,7 @@ class _Search:
             last, highest = np.where(good, weight, last), np.where(good, highest, weight)
             onward = weight * self._factor(rise, *FACTORS)
             between = np.where(
-                last > 0, np.sqrt(last * highest), highest * np.where(alive, FACTORS[0], AFTER_FALL)
+                last > 0, np.sqrt(last) * np.sqrt(highest), highest * np.where(alive, FACTORS[0], AFTER_FALL)
             )
             weight = np.where(good & (onward < highest), onward, between)
         return state, last

@@ -34,7 +34,8 @@ MOST_EXCHANGES = 10  # exchanges of a solved code; two or three are usual
 IMPROVED = 1e-6  # codes that lower the objective by less than this share are not better
 
 
-@np.errstate(over="ignore", invalid="ignore")  # squares of parts, in float32; what is not finite is refused
+# Squares of parts overflow in float32, and with gamma=0 there is no curvature; what is not finite is refused.
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def encode(problem: Problem, U: Array) -> Array:
     """Codes (n, k) of the samples of ``problem`` for the basis ``U`` (p, k), each solved to tolerance.
 
