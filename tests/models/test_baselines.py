@@ -385,7 +385,7 @@ class TestNesting:
             cls(5, max_iter=20, random_state=3, **options).fit_transform(digits)
             for cls, options in (
                 (PlainNMF, {}),
-                (WeightedNMF, {}),
+                (WeightedNMF, {"solver": "mu"}),
                 (GraphNMF, {"lam": 0.0}),
                 (
                     LogSparseNMF,

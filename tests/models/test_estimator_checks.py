@@ -13,7 +13,6 @@ WHOLE = {
     "CNMF": "the square-rooted update of V converges too slowly to meet the check's tolerance",
     "Semi-NMF": "the square-rooted update of V converges too slowly to meet the check's tolerance",
     "NMF": "multiplicative updates of V stop before the check's tolerance",
-    "WNMF": "multiplicative updates of V stop before the check's tolerance",
 }
 """Why `transform`, which solves for each sample alone and to tolerance, differs from `fit_transform`."""
 
