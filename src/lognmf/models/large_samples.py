@@ -15,6 +15,10 @@ LARGE, SPREADS = 3.0, 3.0
 """A sample is large if its norm is more than the first number times the median, and its logarithm more than
 the second number of spreads above the median. Norms with a heavy tail, as in counts, have a large spread."""
 
+SMALL = 0.1
+"""The norm of large samples where a fit begins, as a share of the median. At the median itself, many of them,
+or one among few samples, still get parts of their own (``benchmarks/large_samples.py``)."""
+
 QUARTILE = 0.6745
 """The upper quartile of normally distributed numbers, in spreads above the median."""
 
@@ -39,7 +43,7 @@ class Limited:
 
     @property
     def data(self) -> Any:
-        """The data with large samples scaled to the median norm: a copy, or blocks that are read so."""
+        """The data with large samples scaled to a share of the median norm: a copy, or blocks that are read so."""
         return self.whole.scaled_rows(self.share)
 
     def down(self, V: Rows) -> Rows:
@@ -72,5 +76,5 @@ def limited(data: Data) -> Limited | None:
     if not large.any() or digits * norms.max() > median:  # beside it the others would be but rounding
         return None
     share = np.ones(len(norms))
-    share[large] = median / norms[large]
+    share[large] = SMALL * median / norms[large]
     return Limited(data, share)
