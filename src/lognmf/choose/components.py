@@ -159,7 +159,7 @@ def choose_components(
     --------
     >>> import numpy as np
     >>> from lognmf import choose_components
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> V, U = (rng.random((size, 3)) * (rng.random((size, 3)) < 0.5) for size in (60, 30))
     >>> X = V @ U.T + 0.05 * rng.random((60, 30))
     >>> choose_components(X, range(1, 7), random_state=0).best

@@ -43,7 +43,7 @@ class Limited:
 
     @property
     def data(self) -> Any:
-        """The data with large samples scaled to a share of the median norm: a copy, or blocks that are read so."""
+        """The data with large samples scaled down to a small norm: a copy, or blocks that are read so."""
         return self.whole.scaled_rows(self.share)
 
     def down(self, V: Rows) -> Rows:
