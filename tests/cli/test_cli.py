@@ -466,6 +466,15 @@ def test_refusals_are_one_sentence_before_any_work(run, here, inputs, monkeypatc
     assert names(here) == inputs
 
 
+@blank
+@pytest.mark.filterwarnings("always::sklearn.exceptions.ConvergenceWarning")
+def test_warnings_of_fits_name_options_and_no_line_of_code(run, X):
+    code, _, err = run("fit", "x.npy", "-k", 3, "--model", "ls-nmf", "--max-iter", 2, "--out", "out")
+    assert code == 0, err
+    assert "\nWarning: LogSparseNMF ended after --max-iter 2 iterations without reaching --tol 1e-05: " in err
+    assert ".py:" not in err
+
+
 def test_the_folder_is_refused_before_the_data_are_read(run, here):
     (here / "old").mkdir()
     err = run("fit", "gone.csv", *QUICK, "--out", "old")[2]

@@ -160,6 +160,9 @@ _READING = re.compile(
     r"(?<![\w/])(labels|index|features|layer|transpose|resize|image_shape)=(?:True\b)?(?=(['\"\w])?)"
 )
 
+_PARAMETER = re.compile(r"\b(n_components|max_iter|tol)\b(=?)")
+"""Parameters in warnings of fits."""
+
 
 def option_of(parameter: str) -> str:
     """The option that sets a parameter of a model."""
@@ -193,13 +196,16 @@ def complain(sentence: str) -> None:
 
 @contextmanager
 def hints() -> Iterator[None]:
-    """Print what readers warn of as hints that name options."""
+    """Print warnings without a place in the code: those of readers as hints that name options."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def say(message: Warning | str, category: type[Warning], *rest: Any) -> None:
             if issubclass(category, DataWarning):
                 typer.echo(f"Hint: {_with_options(str(message))}", err=True)
+            elif issubclass(category, UserWarning):
+                text = _PARAMETER.sub(lambda m: option_of(m[1]) + " " * bool(m[2]), str(message))
+                typer.echo(f"Warning: {printable(' '.join(text.split()))}", err=True)
             else:
                 show(message, category, *rest)
 

@@ -159,7 +159,7 @@ class RobustLogSparseNMF(TermsModel):
     A sample much larger than all others would get a part of its own and be no outlier. So samples whose norm
     is more than three times the median, and more than three spreads above it on a logarithmic scale, are
     scaled down to the median norm for the start, the choice of weights and ``scale="auto"``; the last fit is
-    of X itself. Samples on Dask workers are taken as they are.
+    of X itself.
 
     References
     ----------
