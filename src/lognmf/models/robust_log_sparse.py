@@ -158,8 +158,8 @@ class RobustLogSparseNMF(TermsModel):
 
     A sample much larger than all others would get a part of its own and be no outlier. So samples whose norm
     is more than three times the median, and more than three spreads above it on a logarithmic scale, are
-    scaled down to the median norm for the start, the choice of weights and ``scale="auto"``; the last fit is
-    of X itself.
+    scaled down to a tenth of the median norm for the start, the choice of weights and ``scale="auto"``; the
+    last fit is of X itself.
 
     References
     ----------
