@@ -128,7 +128,7 @@ def check(case: Case, folder: Path) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for words in _remarks(case):
+        for words in _remarks(case, model):
             warnings.filterwarnings("ignore", words)
         try:
             model.fit(X, weights=mask) if mask is not None else model.fit(X)
@@ -146,9 +146,10 @@ def check(case: Case, folder: Path) -> str:
     return f"fitted: {case['model']}"
 
 
-def _remarks(case: Case) -> Iterator[str]:
+def _remarks(case: Case, model: Any) -> Iterator[str]:
     """How warnings begin that are right for a case."""
-    yield "The norms of the samples differ by much"
+    divergence = getattr(model, "loss", "") == "kullback-leibler"
+    yield f"The {'sums' if divergence else 'norms'} of the samples differ by much"
     yield "X has features without a known entry"
     if case["graph"] is None:
         yield "lam=.* has no effect, since graph=None: give a graph, or set"
