@@ -35,9 +35,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model or clusterer to a file.
 
     The file appears under its name only when it is complete. Torch tensors are written as NumPy arrays. The
-    file of a clusterer also holds its training samples, which `predict` needs, and that of RLS-NMF whose gamma
-    was chosen up to 1,000 of them (``reference_samples_``), by which new samples are judged: think of it before
-    you pass on a model of personal data.
+    file of a clusterer also holds its training samples, which `predict` needs. That of RLS-NMF with
+    ``gamma="auto"`` holds up to 1,000 of them, ``reference_samples_``, by which new samples are judged: think
+    of this before you pass on a model of personal data.
 
     Parameters
     ----------
