@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lognmf import MODELS, choose_components, in_blocks, knn_graph
+from lognmf import MODELS, RobustLogSparseNMF, choose_components, in_blocks, knn_graph
 from lognmf.blocks import RowBlocks
 from lognmf.blocks.disk import OnDisk
 from lognmf.core import sparse_products, starts
@@ -345,3 +345,19 @@ def test_no_second_copy_of_sparse_data_is_kept(monkeypatch):
         tracemalloc.stop()
     assert model.n_iter_ == first.n_iter_ == 2
     assert kept < 0.5 * (X.data.nbytes + X.indices.nbytes)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_outliers_are_judged_as_in_memory(form, rng):
+    """By neighbours and residuals, wherever the samples are."""
+    X = rng.random((150, 4)) ** 2 @ (rng.random((4, 30)) * (rng.random((4, 30)) < 0.5))
+    X += 0.05 * rng.random(X.shape) * (rng.random(X.shape) < 0.3)
+    X[:8] = rng.permuted(X[:8], axis=1)
+    memory = RobustLogSparseNMF(4, random_state=0).fit(form(X))
+    ours = RobustLogSparseNMF(4, random_state=0).fit(in_blocks(form(X), rows=40))
+    assert ours.gamma_ == pytest.approx(memory.gamma_, rel=1e-6)
+    assert ours.offset_ == pytest.approx(memory.offset_, rel=1e-4)
+    np.testing.assert_array_equal(ours.is_outlier_, memory.is_outlier_)
+    np.testing.assert_array_equal(
+        ours.is_outlier(in_blocks(form(X), rows=40), ours.embedding_), ours.is_outlier_
+    )

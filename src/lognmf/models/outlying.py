@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lognmf.core.arrays import to_numpy
-from lognmf.core.data import BLOCK_NUMBERS, InMemory
+from lognmf.core.data import BLOCK_NUMBERS, Data, InMemory
 from lognmf.core.rows import here
 from lognmf.core.terms import ROW_NORMS
 from lognmf.core.terms.robust import kept_share
@@ -69,30 +69,33 @@ class Neighbours:
     spread: np.ndarray
 
     @classmethod
-    def of(cls, data: InMemory, large: InMemory | None = None) -> tuple[Neighbours, np.ndarray]:
+    def of(cls, data: Data, large: Data | None = None) -> tuple[Neighbours, np.ndarray]:
         """Random samples of ``data``, and the distances (n,) of all of them, or of ``large`` ones instead."""
         n = data.shape[0]
         index = np.arange(n)
         if n > MOST:
             index = np.sort(np.random.default_rng(0).choice(n, MOST, replace=False))
-        some = _rows(data if n <= MOST else data.take_rows(index), slice(None))
+        some = _rows(data if isinstance(data, InMemory) and n <= MOST else data.take_rows(index), slice(None))
         spread = np.sqrt(np.maximum(_means(some, 2) - _means(some, 1) ** 2, 0))
         spread = spread + (EVEN * spread.mean() or 1.0)
         found = cls(_divided(some, spread), spread)
         del some  # at most 1,000 samples, but all of a small set
-        return found, found.distances(data if large is None else large, index)
+        places = np.full(n, -1)
+        places[index] = np.arange(len(index))
+        (distances,), _ = (data if large is None else large).map_rows(_distances, places, shared=(found,))
+        return found, distances
 
     @property
     def norm(self) -> float:
         """The root mean square of the samples' norms."""
         return float(np.sqrt(_means(self.samples, 2).sum()))
 
-    def distances(self, block: InMemory, own: np.ndarray | None = None) -> np.ndarray:
+    def distances(self, block: InMemory, places: np.ndarray | None = None) -> np.ndarray:
         """The distance (m,) of every sample of a block from the mean of its nearest neighbours.
 
-        ``own`` are the places in the block of the samples among which neighbours are sought: none is its own.
+        ``places`` (m,) are those of the samples themselves among `samples`, or −1: none is its own neighbour.
         """
-        count = min(NEIGHBOURS, self.samples.shape[0] - (own is not None))
+        count = min(NEIGHBOURS, self.samples.shape[0] - (places is not None))
         if count < 1:
             return np.zeros(block.shape[0])
         squares, found = _squares(self.samples), []
@@ -104,15 +107,21 @@ class Neighbours:
             products = _dense(X @ self.samples.T)
             far = -2 * products
             far += squares
-            if own is not None:
-                mine = np.flatnonzero((own >= some.start) & (own < some.stop))
-                far[own[mine] - some.start, mine] = np.inf
+            if places is not None:
+                mine = np.flatnonzero(places[some] >= 0)
+                far[mine, places[some][mine]] = np.inf
             near = np.argpartition(far, count - 1, axis=1)[:, :count]
             shares, ends = np.full(near.size, 1 / count), np.arange(0, near.size + 1, count)
             means = sp.csr_array((shares, near.ravel(), ends), products.shape) @ self.samples
             inner = np.take_along_axis(products, near, axis=1).mean(axis=1)
             found.append(np.sqrt(np.maximum(_squares(X) - 2 * inner + _squares(means), 0)))
         return np.concatenate(found)
+
+
+def _distances(
+    block: InMemory, places: np.ndarray, neighbours: Neighbours
+) -> tuple[tuple[np.ndarray], tuple[()]]:
+    return (neighbours.distances(block, places),), ()
 
 
 def choose_gamma(setup: Setup, found: Fit, _: Sequence[str]) -> Fit:
@@ -122,7 +131,7 @@ def choose_gamma(setup: Setup, found: Fit, _: Sequence[str]) -> Fit:
     """
     data, model = setup.data, setup.model
     distances = np.ones(len(here(found.squared_residuals, MOST_RESIDUALS)))
-    if isinstance(data, InMemory) and len(distances) >= FEWEST:
+    if not data.distributed and len(distances) >= FEWEST:
         distances = Neighbours.of(data)[1]
     # Sparse factors, chosen next, have larger residuals.
     more = 1 + model.extra_error if "auto" in (model.alpha, model.beta) else 1.0

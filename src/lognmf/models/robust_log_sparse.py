@@ -153,8 +153,8 @@ class RobustLogSparseNMF(TermsModel):
     the fit, and minus half that of its residual. A sample is an outlier if its score is half again as far
     below the median as the 15 % quantile is, and its residual more than a tenth of the typical norm. So at
     most 15 % are outliers: a larger group of samples that are alike is a cluster. Of clean samples usually 0
-    to 6 % are called outliers. Samples in blocks of rows, and all samples if gamma is a number, are judged by
-    their residuals alone.
+    to 6 % are called outliers. Samples on workers, and all samples if gamma is a number, are judged by their
+    residuals alone.
 
     A sample much larger than all others would get a part of its own and be no outlier. So samples whose norm
     is more than three times the median, and more than three spreads above it on a logarithmic scale, are
@@ -260,8 +260,8 @@ class RobustLogSparseNMF(TermsModel):
         -------
         scores : array of shape (m,)
             Minus the logarithm of the distance to the samples of the fit that are next, and of the residual,
-            which counts half. Where gamma was given, or the samples of the fit were in blocks: minus the norm
-            of the residual.
+            which counts half. Where gamma was given, or the samples of the fit were on workers: minus the
+            norm of the residual.
         """
         check_is_fitted(self)
         data, V = self._samples_and_codes(X, V)
@@ -370,7 +370,7 @@ class RobustLogSparseNMF(TermsModel):
         even: Any = scaled if large is None else large.data
         norm = float(np.sqrt(np.mean(to_numpy(even.squared_norms))))
         residuals = to_numpy(here(parts["residual_norm_"], MOST_RESIDUALS)) / fit.unit
-        if not isinstance(scaled, InMemory) or data.shape[0] < FEWEST:
+        if data.distributed or data.shape[0] < FEWEST:
             limit = fit.unit * usual_residual(residuals, norm)
             return none | {"offset_": -limit, "is_outlier_": parts["residual_norm_"] > limit}
         neighbours, distances = Neighbours.of(even, scaled)
