@@ -121,7 +121,7 @@ def test_a_large_sample(X, client):
     X[7] *= 40
     options = {"graph": None, "random_state": 0, "max_iter": 12, "init": "nndsvda", "solver": "mu"}
     source = in_blocks(X, rows=20)
-    theirs, ours = (MODELS["RLS-NMF"](k, **options).fit(Y) for Y in (source, on_workers(source)))
+    theirs, ours = (MODELS["RLS-NMF"](k, **options).fit(Y) for Y in (X, on_workers(source)))
     assert ours.scale_ == pytest.approx(theirs.scale_, rel=1e-12)
     assert ours.gamma_ == pytest.approx(theirs.gamma_, rel=1e-6)
     np.testing.assert_array_equal(ours.is_outlier_.compute(), theirs.is_outlier_)
@@ -217,13 +217,13 @@ def test_chosen_outlier_weight(rng, client, monkeypatch):
     X[::9] = rng.random((7, 9)) * X.max()
     options = {"solver": "mu", "alpha": 0.01, "beta": 0.0, "tol": 0, "max_iter": 10, "random_state": 0}
     options["init"], source = "nndsvda", in_blocks(X, rows=20)
-    disk, ours = (MODELS["RLS-NMF"](2, **options).fit(Y) for Y in (source, on_workers(source)))
-    assert disk.gamma_ < 1e3
-    np.testing.assert_allclose(ours.gamma_, disk.gamma_, rtol=1e-6)
+    memory, ours = (MODELS["RLS-NMF"](2, **options).fit(Y) for Y in (X, on_workers(source)))
+    assert memory.gamma_ < 1e3
+    np.testing.assert_allclose(ours.gamma_, memory.gamma_, rtol=1e-6)
     monkeypatch.setattr(outlying, "MOST_RESIDUALS", 30)  # every second one
     some = MODELS["RLS-NMF"](2, **options).fit(on_workers(in_blocks(X, rows=20)))
-    assert some.gamma_ != disk.gamma_
-    np.testing.assert_allclose(some.gamma_, disk.gamma_, rtol=0.5)
+    assert some.gamma_ != memory.gamma_
+    np.testing.assert_allclose(some.gamma_, memory.gamma_, rtol=0.5)
 
 
 @pytest.mark.parametrize("name", ["WNMF", "LS-NMF", "RLS-NMF", "graph"])

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from lognmf.core.arrays import positive
 from lognmf.core.matrices import squared_row_norms
-from lognmf.core.threads import in_blocks, threads_for
+from lognmf.core.threads import allowed, in_blocks, threads_for
 
 _SPARE = 3
 """Extra candidates per sample, so that few samples need a search through all distances."""
@@ -22,7 +22,8 @@ _SINGLE_FROM = 4096
 """Samples from which products in single precision come first."""
 
 _PRODUCTS = 1 << 22
-"""Numbers of samples and products that a thread takes at a time; a sixteenth of it for a few samples."""
+"""Numbers of samples and products that a thread takes at a time; a sixteenth of it, for all threads
+together, where there are few samples."""
 
 _BLOCK = 1 << 16
 """Numbers per block of differences, so that they stay in a core's cache."""
@@ -105,7 +106,8 @@ def _by_products(
         last = best.values[:, -1] + norms
         candidates[some], bound[some] = best.places, last - slack(p, points.dtype, norms, last)
 
-    in_blocks(search, len(rows), max(16, (_PRODUCTS if n >= _SINGLE_FROM else _PRODUCTS // 16) // (n + p)))
+    largest = _PRODUCTS if n >= _SINGLE_FROM else _PRODUCTS // (16 * allowed())
+    in_blocks(search, len(rows), max(16, largest // (n + p)))
     neighbours, squared = measured(Y, X, rows, candidates)
     bound *= points.unit * points.unit
     if count > k + _SPARE:

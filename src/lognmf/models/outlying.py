@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from lognmf.core.arrays import to_numpy
 from lognmf.core.data import BLOCK_NUMBERS, Data, InMemory
-from lognmf.core.rows import here
+from lognmf.core.rows import Rows, here
 from lognmf.core.terms import ROW_NORMS
 from lognmf.core.terms.robust import kept_share
 from lognmf.models.engine import Fit, Setup, fit
@@ -69,7 +69,7 @@ class Neighbours:
     spread: np.ndarray
 
     @classmethod
-    def of(cls, data: Data, large: Data | None = None) -> tuple[Neighbours, np.ndarray]:
+    def of(cls, data: Data, large: Data | None = None) -> tuple[Neighbours, Rows]:
         """Random samples of ``data``, and the distances (n,) of all of them, or of ``large`` ones instead."""
         n = data.shape[0]
         index = np.arange(n)
@@ -82,7 +82,9 @@ class Neighbours:
         del some  # at most 1,000 samples, but all of a small set
         places = np.full(n, -1)
         places[index] = np.arange(len(index))
-        (distances,), _ = (data if large is None else large).map_rows(_distances, places, shared=(found,))
+        rows: Any = data
+        of_rows = rows.rows_of(places) if data.distributed else places
+        (distances, *_), _ = (data if large is None else large).map_rows(_distances, of_rows, shared=(found,))
         return found, distances
 
     @property
@@ -98,13 +100,15 @@ class Neighbours:
         count = min(NEIGHBOURS, self.samples.shape[0] - (places is not None))
         if count < 1:
             return np.zeros(block.shape[0])
-        squares, found = _squares(self.samples), []
+        # On workers, the arrays of a message are of the block's library.
+        samples = self.samples if sp.issparse(self.samples) else to_numpy(self.samples)
+        squares, spread, found = _squares(samples), to_numpy(self.spread), []
         n, p = block.shape
         step = max(16, BLOCK_NUMBERS // (len(squares) + p))
         for start in range(0, n, step):
             some = slice(start, min(start + step, n))
-            X = _divided(_rows(block, some), self.spread)
-            products = _dense(X @ self.samples.T)
+            X = _divided(_rows(block, some), spread)
+            products = _dense(X @ samples.T)
             far = -2 * products
             far += squares
             if places is not None:
@@ -112,7 +116,7 @@ class Neighbours:
                 far[mine, places[some][mine]] = np.inf
             near = np.argpartition(far, count - 1, axis=1)[:, :count]
             shares, ends = np.full(near.size, 1 / count), np.arange(0, near.size + 1, count)
-            means = sp.csr_array((shares, near.ravel(), ends), products.shape) @ self.samples
+            means = sp.csr_array((shares, near.ravel(), ends), products.shape) @ samples
             inner = np.take_along_axis(products, near, axis=1).mean(axis=1)
             found.append(np.sqrt(np.maximum(_squares(X) - 2 * inner + _squares(means), 0)))
         return np.concatenate(found)
@@ -121,7 +125,7 @@ class Neighbours:
 def _distances(
     block: InMemory, places: np.ndarray, neighbours: Neighbours
 ) -> tuple[tuple[np.ndarray], tuple[()]]:
-    return (neighbours.distances(block, places),), ()
+    return (neighbours.distances(block, to_numpy(places)),), ()
 
 
 def choose_gamma(setup: Setup, found: Fit, _: Sequence[str]) -> Fit:
@@ -131,8 +135,8 @@ def choose_gamma(setup: Setup, found: Fit, _: Sequence[str]) -> Fit:
     """
     data, model = setup.data, setup.model
     distances = np.ones(len(here(found.squared_residuals, MOST_RESIDUALS)))
-    if not data.distributed and len(distances) >= FEWEST:
-        distances = Neighbours.of(data)[1]
+    if data.shape[0] >= FEWEST:
+        distances = to_numpy(here(Neighbours.of(data)[1], MOST_RESIDUALS))
     # Sparse factors, chosen next, have larger residuals.
     more = 1 + model.extra_error if "auto" in (model.alpha, model.beta) else 1.0
     norm = float(np.sqrt(np.mean(to_numpy(data.squared_norms))))

@@ -30,7 +30,7 @@ from lognmf.models.blocks import check_data
 from lognmf.models.engine import Fit
 from lognmf.models.large_samples import Limited, limited
 from lognmf.models.log_sparse import regularised
-from lognmf.models.outlying import FEWEST, MOST_RESIDUALS, Neighbours, Score, outlier_limit, usual_residual
+from lognmf.models.outlying import FEWEST, Neighbours, Score, outlier_limit, usual_residual
 from lognmf.models.scale import uneven_norms
 from lognmf.models.validation import check_factor
 from lognmf.models.weights import OUTLIERS, SPARSITY, check_sparsity
@@ -153,8 +153,7 @@ class RobustLogSparseNMF(TermsModel):
     the fit, and minus half that of its residual. A sample is an outlier if its score is half again as far
     below the median as the 15 % quantile is, and its residual more than a tenth of the typical norm. So at
     most 15 % are outliers: a larger group of samples that are alike is a cluster. Of clean samples usually 0
-    to 6 % are called outliers. Samples on workers, and all samples if gamma is a number, are judged by their
-    residuals alone.
+    to 6 % are called outliers. If gamma is a number, samples are judged by their residuals alone.
 
     A sample much larger than all others would get a part of its own and be no outlier. So samples whose norm
     is more than three times the median, and more than three spreads above it on a logarithmic scale, are
@@ -260,8 +259,7 @@ class RobustLogSparseNMF(TermsModel):
         -------
         scores : array of shape (m,)
             Minus the logarithm of the distance to the samples of the fit that are next, and of the residual,
-            which counts half. Where gamma was given, or the samples of the fit were on workers: minus the
-            norm of the residual.
+            which counts half. Where gamma was given: minus the norm of the residual.
         """
         check_is_fitted(self)
         data, V = self._samples_and_codes(X, V)
@@ -369,18 +367,25 @@ class RobustLogSparseNMF(TermsModel):
         large = limited(scaled)
         even: Any = scaled if large is None else large.data
         norm = float(np.sqrt(np.mean(to_numpy(even.squared_norms))))
-        residuals = to_numpy(here(parts["residual_norm_"], MOST_RESIDUALS)) / fit.unit
-        if data.distributed or data.shape[0] < FEWEST:
+        residuals = to_numpy(here(fit.squared_residuals))[:, 0] ** 0.5
+        if data.shape[0] < FEWEST:
             limit = fit.unit * usual_residual(residuals, norm)
             return none | {"offset_": -limit, "is_outlier_": parts["residual_norm_"] > limit}
         neighbours, distances = Neighbours.of(even, scaled)
+        distances = to_numpy(here(distances))
         score = Score.of(distances, residuals, (neighbours.norm, norm))
+        called: Any = score(distances, residuals) > score.limit
+        if data.distributed:
+            rows: Any = scaled
+            called = rows.rows_of(called[:, None])[:, 0].astype(bool)
+        else:
+            called = like(called, fit.state.U)
         return {
             "reference_samples_": neighbours.samples,
             "feature_spread_": neighbours.spread,
             "score_units_": np.array([score.distance, score.residual, score.never]),
             "offset_": -score.limit,
-            "is_outlier_": like(score(distances, residuals), fit.state.U) > score.limit,
+            "is_outlier_": called,
         }
 
 
