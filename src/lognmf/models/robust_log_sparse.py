@@ -374,12 +374,12 @@ class RobustLogSparseNMF(TermsModel):
         neighbours, distances = Neighbours.of(even, scaled)
         distances = to_numpy(here(distances))
         score = Score.of(distances, residuals, (neighbours.norm, norm))
-        called: Any = score(distances, residuals) > score.limit
+        scores = score(distances, residuals)
         if data.distributed:
             rows: Any = scaled
-            called = rows.rows_of(called[:, None])[:, 0].astype(bool)
+            called = rows.rows_of(scores[:, None])[:, 0] > score.limit
         else:
-            called = like(called, fit.state.U)
+            called = like(scores, fit.state.U) > score.limit
         return {
             "reference_samples_": neighbours.samples,
             "feature_spread_": neighbours.spread,
